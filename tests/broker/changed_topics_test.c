@@ -76,23 +76,17 @@ TEST(partitions_that_are_added_are_read_from_their_start_whatever_the_settings_s
     broker_stop(&broker);
 }
 
-static void note_topic(void *context, const char *topic) {
-    const char **changed = context;
-    *changed = topic;
-}
-
 /* False: this librdkafka tells no ids. */
-static bool ask_id(const struct broker *broker, struct topic_ids *ids, const char **changed) {
+static bool ask_id(const struct broker *broker, struct topic_ids *ids) {
     rd_kafka_queue_t *answers = rd_kafka_queue_new(broker->client);
     rd_kafka_topic_partition_list_t *asked = rd_kafka_topic_partition_list_new(2);
     rd_kafka_topic_partition_list_add(asked, broker->jobs, 0);
     rd_kafka_topic_partition_list_add(asked, broker->jobs, 1);
     bool is_asked = topic_ids_ask(broker->client, asked, KAFKA_PATIENCE_MS, answers);
-    *changed = NULL;
     if (is_asked) {
         rd_kafka_event_t *event = rd_kafka_queue_poll(answers, KAFKA_PATIENCE_MS);
         assert_non_null(event);
-        assert_true(topic_ids_take(ids, event, note_topic, changed));
+        assert_true(topic_ids_take(ids, broker->client, event));
         rd_kafka_event_destroy(event);
     }
     rd_kafka_topic_partition_list_destroy(asked);
@@ -103,22 +97,36 @@ static bool ask_id(const struct broker *broker, struct topic_ids *ids, const cha
 TEST(a_topic_that_was_created_anew_has_another_id) {
     struct broker broker;
     struct topic_ids ids = {0};
-    const char *changed;
+    char first[TOPIC_ID_SIZE], second[TOPIC_ID_SIZE];
     broker_start(&broker, 2);
-    if (ask_id(&broker, &ids, &changed)) {
+    if (ask_id(&broker, &ids)) {
         assert_int_equal(ids.count, 1);
-        assert_null(changed);
-        assert_true(ask_id(&broker, &ids, &changed));
-        assert_null(changed);
+        snprintf(first, sizeof first, "%s", topic_ids_get(&ids, broker.jobs));
+        assert_true(strcspn(first, "@") > 0 && strlen(strchr(first, '@')) > 1);
+        assert_true(ask_id(&broker, &ids));
+        assert_false(topic_ids_differ(first, topic_ids_get(&ids, broker.jobs)));
         broker_recreate_jobs(&broker, 2);
-        while (changed == NULL) assert_true(ask_id(&broker, &ids, &changed));
-        assert_true(ask_id(&broker, &ids, &changed));
-        assert_null(changed);
+        while (!topic_ids_differ(first, topic_ids_get(&ids, broker.jobs)))
+            assert_true(ask_id(&broker, &ids));
+        snprintf(second, sizeof second, "%s", topic_ids_get(&ids, broker.jobs));
+        assert_true(ask_id(&broker, &ids));
+        assert_string_equal(second, topic_ids_get(&ids, broker.jobs));
     } else {
         assert_true(rd_kafka_version() < 0x02030000);
     }
     topic_ids_fini(&ids);
     broker_stop(&broker);
+}
+
+TEST(ids_differ_only_where_both_are_known_and_not_of_two_clusters) {
+    assert_true(topic_ids_differ("a@x", "b@x"));
+    assert_true(topic_ids_differ("a@x", "ab@x"));
+    assert_true(topic_ids_differ("a@", "b@x"));
+    assert_false(topic_ids_differ("a@x", "a@x"));
+    assert_false(topic_ids_differ("a@", "a@x"));
+    assert_false(topic_ids_differ("a@x", "b@y"));
+    assert_false(topic_ids_differ("", "b@y"));
+    assert_false(topic_ids_differ("a@x", ""));
 }
 
 static struct reader *read_old(const struct broker *broker, struct events *events) {
@@ -179,6 +187,7 @@ TEST(nor_does_it_miss_what_stands_in_a_topic_that_was_created_anew) {
 
 RUN_TESTS_AT_ONCE(T(a_topic_that_was_created_anew_is_read_from_its_start),
     T(a_topic_that_was_created_anew_has_another_id),
+    T(ids_differ_only_where_both_are_known_and_not_of_two_clusters),
     T(so_is_one_that_has_more_partitions_now_and_one_that_has_fewer),
     T(partitions_that_are_added_are_read_from_their_start_whatever_the_settings_say_of_new_groups),
     T(a_reader_without_a_group_reads_partitions_that_are_added),

@@ -13,6 +13,7 @@ static void assert_same(const struct commit_metadata *a, const struct commit_met
     assert_int_equal(a->owner, b->owner);
     assert_int_equal(a->takeovers, b->takeovers);
     assert_int_equal(a->window, b->window);
+    assert_string_equal(a->topic_id, b->topic_id);
     assert_memory_equal(a->finished, b->finished, sizeof a->finished);
 }
 
@@ -45,6 +46,12 @@ TEST(the_text_is_as_documented) {
     assert_string_equal(text,
         "gpu-worker/1 offset=4711 mark=open owner=8c0ffee03141592a takeovers=2 window=300 "
         "finished=BgAAIA==");
+    snprintf(metadata.topic_id, TOPIC_ID_SIZE, "%s", "gIW0Yp9ZQfKhK1PvH0rNpw@q1Sh");
+    assert_comes_back(&metadata);
+    commit_metadata_encode(&metadata, OFFSET, text);
+    assert_string_equal(text,
+        "gpu-worker/1 offset=4711 topic=gIW0Yp9ZQfKhK1PvH0rNpw@q1Sh mark=open "
+        "owner=8c0ffee03141592a takeovers=2 window=300 finished=BgAAIA==");
     struct commit_metadata again = read(text);
     assert_true(commit_metadata_has_finished(&again, 1));
     assert_true(commit_metadata_has_finished(&again, 29));
@@ -80,6 +87,7 @@ TEST(the_longest_text_fits_what_brokers_take) {
         .takeovers = UINT32_MAX,
         .window = COMMIT_METADATA_WINDOW};
     memset(metadata.finished, 0xff, sizeof metadata.finished);
+    memset(metadata.topic_id, 'x', TOPIC_ID_SIZE - 1);
     char text[COMMIT_METADATA_TEXT_SIZE];
     assert_comes_back(&metadata);
     size_t length = commit_metadata_encode(&metadata, INT64_MAX, text);
@@ -126,6 +134,8 @@ TEST(damaged_fields_are_set_aside_as_a_whole) {
         "window=", "owner=", "owner=8c0ffee03141592", "owner=8C0FFEE03141592A",
         "owner=8c0ffee03141592a0", "offset=", "offset=-1", "offset=9223372036854775808",
         "offset=4711x", "offset=04711", "offset=4711 offset=4711", "finished=A",
+        "topic=", "topic=a\tb",
+        "topic=0123456789012345678901234567890123456789012345678901234567890123", "topic=a topic=a",
         "finished=Ag=", "finished=Ag== finished=Ag=="};
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
         char text[128];

@@ -207,6 +207,9 @@ int64_t broker_committed_metadata(
     int64_t offset = found->offset;
     snprintf(text, size, "%.*s", (int)found->metadata_size,
         found->metadata != NULL ? (const char *)found->metadata : "");
+    char *id = strstr(text, " topic=");
+    char *after = id != NULL ? strchr(id + 1, ' ') : NULL;
+    if (after != NULL) memmove(id, after, strlen(after) + 1);
     rd_kafka_topic_partition_list_destroy(asked);
     rd_kafka_destroy(member);
     return offset >= 0 ? offset : -1;

@@ -52,7 +52,7 @@ void broker_delete_records(const struct broker *broker, int32_t partition, int64
 
 /** -1: nothing is committed. */
 int64_t broker_committed(const struct broker *broker, int32_t partition);
-/** The same, with the metadata beside it as text; "" is none. */
+/** The same, with the metadata beside it as text, less the id of the topic; "" is none. */
 int64_t broker_committed_metadata(
     const struct broker *broker, int32_t partition, char *text, size_t size);
 /** Commits in the group's name; nobody may be in it. */

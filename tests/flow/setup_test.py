@@ -26,8 +26,15 @@ if [ -e "$FAKES/$what" ]; then . "$FAKES/$what"; fi
 """
 
 
+def give_up(*_):
+    raise TimeoutError(f"no other end of a pipe, or no end of a script, in {PATIENCE_S} s")
+
+
 class SetupTest(unittest.TestCase):
     def setUp(self):
+        signal.signal(signal.SIGALRM, give_up)  # the only limit that opening a pipe can have
+        signal.alarm(PATIENCE_S)
+        self.addCleanup(signal.alarm, 0)
         self.root = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.fakes = self.root / "fakes"
         self.fakes.mkdir()
@@ -54,7 +61,7 @@ class SetupTest(unittest.TestCase):
         return process
 
     def end(self, process, code=0):
-        said, _ = process.communicate(timeout=PATIENCE_S)
+        said, _ = process.communicate()
         self.assertEqual(process.returncode, code, said)
         return said
 

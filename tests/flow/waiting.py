@@ -2,7 +2,7 @@
 
 import time
 
-PATIENCE_S = 240  # it ends a test that hangs, and says nothing of how quick a machine is
+PATIENCE_S = 900  # it ends a test that hangs, and says nothing of how quick a machine is
 LOOK_S = 0.02  # between two looks that cost little
 SHOWN = 3000  # characters of what was seen
 

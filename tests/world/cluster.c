@@ -51,6 +51,7 @@ struct topic *cluster_make_topic(const char *name, int32_t partition_count) {
     struct topic *topic = find(name);
     if (topic == NULL) topic = &cluster->topics[cluster->topic_count++];
     *topic = (struct topic){.id = ++cluster->last_topic_id,
+        .made_ns = scheduler_now_ns(),
         .exists = true,
         .partition_count = partition_count,
         .message_bytes_max = 1048588};

@@ -59,6 +59,7 @@ struct log {
 struct topic {
     char name[CLUSTER_NAME_SIZE];
     uint64_t id; /* another one each time that it is made */
+    uint64_t made_ns;
     bool exists;
     int32_t partition_count;
     size_t message_bytes_max;

@@ -101,6 +101,7 @@ struct description {
 
 struct descriptions {
     size_t count;
+    bool are_told;
     struct description items[CLUSTER_TOPICS];
     const void *list[CLUSTER_TOPICS];
 };

@@ -233,7 +233,7 @@ void kafka_queue_add(rd_kafka_queue_t *queue, rd_kafka_event_t *event) {
     *end = event;
 }
 
-static void describe(rd_kafka_event_t *event);
+static void describe(struct descriptions *asked);
 
 static rd_kafka_event_t *take(rd_kafka_queue_t *queue) {
     rd_kafka_event_t *event = queue->first;
@@ -242,7 +242,7 @@ static rd_kafka_event_t *take(rd_kafka_queue_t *queue) {
         event->due_ns = cluster_down_until_ns();
         return NULL;
     }
-    if (event->kind == EVENT_DESCRIPTIONS) describe(event);
+    if (event->kind == EVENT_DESCRIPTIONS) describe(event->descriptions);
     queue->first = event->next;
     event->next = NULL;
     return event;
@@ -407,21 +407,10 @@ void rd_kafka_TopicCollection_destroy(void *topics) {
     free(topics);
 }
 
-void rd_kafka_DescribeTopics(
-    rd_kafka_t *client, const void *topics, const void *options, rd_kafka_queue_t *queue) {
-    rd_kafka_event_t *event = calloc(1, sizeof *event);
-    struct descriptions *asked = malloc(sizeof *asked);
-    if (event == NULL || asked == NULL) abort();
-    memcpy(asked, topics, sizeof *asked);
-    *event = (rd_kafka_event_t){.kind = EVENT_DESCRIPTIONS,
-        .due_ns = scheduler_now_ns() + scheduler_draw(WAY_NS_MAX),
-        .descriptions = asked};
-    kafka_queue_add(queue, event);
-}
-
-/* When it is taken from its queue. */
-static void describe(rd_kafka_event_t *event) {
-    struct descriptions *asked = event->descriptions;
+/* Brokers do it at some time between question and answer. */
+static void describe(struct descriptions *asked) {
+    if (asked->are_told) return;
+    asked->are_told = true;
     for (size_t i = 0; i < asked->count; i++) {
         const struct topic *topic = cluster_find_topic(asked->items[i].name);
         asked->list[i] = &asked->items[i];
@@ -432,6 +421,19 @@ static void describe(rd_kafka_event_t *event) {
             snprintf(asked->items[i].id, sizeof asked->items[i].id, "topic-%llu",
                 (unsigned long long)topic->id);
     }
+}
+
+void rd_kafka_DescribeTopics(
+    rd_kafka_t *client, const void *topics, const void *options, rd_kafka_queue_t *queue) {
+    rd_kafka_event_t *event = calloc(1, sizeof *event);
+    struct descriptions *asked = malloc(sizeof *asked);
+    if (event == NULL || asked == NULL) abort();
+    memcpy(asked, topics, sizeof *asked);
+    if (scheduler_draw(2) == 0) describe(asked);
+    *event = (rd_kafka_event_t){.kind = EVENT_DESCRIPTIONS,
+        .due_ns = scheduler_now_ns() + scheduler_draw(WAY_NS_MAX),
+        .descriptions = asked};
+    kafka_queue_add(queue, event);
 }
 
 const void *rd_kafka_event_DescribeTopics_result(rd_kafka_event_t *event) {

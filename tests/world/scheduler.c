@@ -1,6 +1,7 @@
 #include "world/scheduler.h"
 
 #include <errno.h>
+#include <execinfo.h>
 #include <inttypes.h>
 #include <linux/futex.h>
 #include <signal.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 enum {
+    FRAMES_MAX = 32,
     LOOK_MS = 20, /* real time, between two looks for a process that died with the world in hand */
     STEP_NS = 1000, /* what a step takes */
     SWITCH_ONE_IN = 8,
@@ -29,6 +31,7 @@ struct slot {
     enum slot_state state;
     pid_t process;
     pthread_t thread;
+    pid_t tid;
     const void *key; /* what it waits for */
     uint64_t until_ns;
     bool is_late;
@@ -166,6 +169,20 @@ static void tell_waiting(void) {
     }
 }
 
+static void tell_stack(int signal) {
+    void *frames[FRAMES_MAX];
+    backtrace_symbols_fd(frames, backtrace(frames, FRAMES_MAX), STDERR_FILENO);
+    _exit(STATUS_STUCK);
+}
+
+/* Called where nothing else goes on any more: the thread whose turn it is tells where it is. */
+void scheduler_tell_stuck(void) {
+    tell_waiting();
+    const struct slot *current = world->current;
+    fprintf(stderr, "and process %d has its turn:\n", (int)current->process);
+    (void)syscall(SYS_tgkill, current->process, current->tid, SIGUSR1);
+}
+
 static struct slot *choose_next(void) {
     struct slot *next;
     world->now_ns += STEP_NS;
@@ -284,6 +301,7 @@ void scheduler_sleep_ns(uint64_t ns) {
 
 static void *run_thread(void *context) {
     self = context;
+    self->tid = gettid();
     await_turn();
     void *ret = self->run(self->context);
     self->state = SLOT_ENDED;
@@ -329,6 +347,8 @@ pid_t scheduler_fork(int (*run)(void *context), void *context) {
     if (id < 0) abort();
     if (id == 0) {
         self = slot;
+        self->tid = gettid();
+        (void)signal(SIGUSR1, tell_stack);
         await_turn();
         scheduler_exit(run(context));
     }

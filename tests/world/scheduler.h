@@ -82,4 +82,8 @@ uint64_t scheduler_silence_ns(pid_t process, uint64_t since_ns);
 /** The exit status of a process that has ended, as waitpid() tells it. False: it has not. */
 bool scheduler_has_ended(pid_t process, int *status);
 
+/** For a signal handler: tells what each thread waits for, and where the one is that has its turn,
+ * which ends its process. */
+void scheduler_tell_stuck(void);
+
 #endif

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "world/scheduler.h"
 
@@ -104,6 +105,14 @@ int __wrap_nanosleep(const struct timespec *time, struct timespec *left) {
     if (!scheduler_is_on()) return __real_nanosleep(time, left);
     scheduler_sleep_ns(ns_of(time));
     return 0;
+}
+
+/* No signal comes to a worker. */
+WRAPPED(int, pause, void);
+int __wrap_pause(void) {
+    if (!scheduler_is_on()) return __real_pause();
+    (void)scheduler_wait(NULL, UINT64_MAX);
+    return -1;
 }
 
 WRAPPED(int, sched_yield, void);

@@ -19,7 +19,7 @@ enum {
     PAUSE_MS_MAX = 4000,
     SILENCE_MS_MAX = 40000,
     LOOK_MS = 100,
-    PATIENCE_MS = 900000 /* for the last answer, with all time-outs */
+    PATIENCE_MS = 3600000 /* for the last answer, with all time-outs and slow copies */
 };
 
 struct world {

@@ -22,7 +22,7 @@ enum world_event {
     WORLD_TRUNCATIONS = 1 << 6, /* the end of the job topic is lost */
     WORLD_RECREATIONS = 1 << 7  /* the job topic is deleted, and made anew */
 };
-enum { WORLD_EVENTS = 8 };
+enum { WORLD_EVENTS = 8, WORLD_ALL = (1 << WORLD_EVENTS) - 1 };
 
 struct world_options {
     uint64_t seed;

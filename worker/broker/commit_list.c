@@ -102,9 +102,9 @@ static rd_kafka_topic_partition_list_t *list_unplaced(rd_kafka_t *client,
     rd_kafka_topic_partition_list_t *unplaced = rd_kafka_topic_partition_list_new(partitions->cnt);
     for (int i = 0; i < partitions->cnt; i++) {
         const rd_kafka_topic_partition_t *p = &partitions->elems[i];
-        bool was_added =
-            is_known || has_committed(partitions, p->topic) || has_committed(earlier, p->topic);
-        int64_t start = was_added ? RD_KAFKA_OFFSET_BEGINNING : start_of(client);
+        bool from_start = p->offset == RD_KAFKA_OFFSET_BEGINNING || is_known ||
+                          has_committed(partitions, p->topic) || has_committed(earlier, p->topic);
+        int64_t start = from_start ? RD_KAFKA_OFFSET_BEGINNING : start_of(client);
         if (p->offset < 0 && start != RD_KAFKA_OFFSET_INVALID)
             rd_kafka_topic_partition_list_add(unplaced, p->topic, p->partition)->offset = start;
     }

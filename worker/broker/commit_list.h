@@ -25,7 +25,8 @@ rd_kafka_resp_err_t commit_list_fetch(
     rd_kafka_t *client, rd_kafka_topic_partition_list_t *partitions, int timeout_ms);
 
 /**
- * Gives partitions without a committed offset the offset where reading starts: where
+ * Gives partitions without a committed offset the offset where reading starts: the start of their
+ * log if they have RD_KAFKA_OFFSET_BEGINNING instead of one, or where
  * `auto.offset.reset` says, if the group is new to their topic (with `error` they stay without), or
  * else the start of their log, since they were added later. A group is new to a topic if it has
  * committed nothing for its other partitions, unless it `is_known` not to be. Partitions that do

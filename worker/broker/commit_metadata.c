@@ -1,5 +1,6 @@
 #include "broker/commit_metadata.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,12 +14,13 @@
 enum { BITMAP_BYTES = COMMIT_METADATA_WINDOW / 8, NUMBER_DIGITS_MAX = 19, OWNER_DIGITS = 16 };
 
 /* the longest possible text fits */
-_Static_assert(
-    sizeof VERSION
-            " offset=9223372036854775807 mark=clean owner=0123456789abcdef takeovers=4294967295"
-            " window=16384 finished=" +
-            BASE64_SIZE(BITMAP_BYTES) <=
-        COMMIT_METADATA_TEXT_SIZE,
+_Static_assert(sizeof VERSION
+                       " offset=9223372036854775807 "
+                       "topic=0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde"
+                       " mark=clean owner=0123456789abcdef takeovers=4294967295"
+                       " window=16384 finished=" +
+                       BASE64_SIZE(BITMAP_BYTES) <=
+                   COMMIT_METADATA_TEXT_SIZE,
     "more room");
 
 /* Writes bytes in an order that does not depend on the machine. */
@@ -36,9 +38,10 @@ size_t commit_metadata_encode(const struct commit_metadata *metadata, int64_t of
     uint8_t bytes[BITMAP_BYTES];
     size_t size = write_bitmap(metadata->finished, bytes);
     int used = snprintf(text, COMMIT_METADATA_TEXT_SIZE,
-        VERSION " offset=%" PRId64 " mark=%s owner=%016" PRIx64 " takeovers=%" PRIu32
+        VERSION " offset=%" PRId64 "%s%s mark=%s owner=%016" PRIx64 " takeovers=%" PRIu32
                 " window=%" PRIu32 " finished=",
-        offset, metadata->is_open ? "open" : "clean", metadata->owner, metadata->takeovers,
+        offset, metadata->topic_id[0] != 0 ? " topic=" : "", metadata->topic_id,
+        metadata->is_open ? "open" : "clean", metadata->owner, metadata->takeovers,
         metadata->window);
     size_t length = (size_t)used + base64_encode(slice_of(bytes, size), text + used);
     INVARIANT(length < COMMIT_METADATA_TEXT_SIZE, "commit metadata fits its text");
@@ -72,6 +75,14 @@ static bool read_offset(struct slice value, struct commit_metadata *ret) {
     return read_number(value, INT64_MAX, &ret->offset);
 }
 
+static bool read_topic(struct slice value, struct commit_metadata *ret) {
+    if (value.size == 0 || value.size >= TOPIC_ID_SIZE) return false;
+    memcpy(ret->topic_id, value.data, value.size);
+    for (size_t i = 0; i < value.size; i++)
+        if (!isgraph((unsigned char)ret->topic_id[i])) return false;
+    return true;
+}
+
 static bool read_takeovers(struct slice value, struct commit_metadata *ret) {
     uint64_t number = 0;
     bool is_number = read_number(value, UINT32_MAX, &number);
@@ -99,6 +110,7 @@ static const struct field {
     bool (*read)(struct slice value, struct commit_metadata *ret);
 } fields[] = {
     {"offset", read_offset},
+    {"topic", read_topic},
     {"mark", read_mark},
     {"owner", read_owner},
     {"takeovers", read_takeovers},

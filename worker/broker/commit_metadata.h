@@ -2,18 +2,20 @@
  * What a group keeps beside the committed offset of a partition: which messages above it are
  * finished, and how its last owner left.
  *
- *     gpu-worker/1 offset=47 mark=open owner=8c0ffee03141592a takeovers=2 window=300 finished=Bg==
+ *     gpu-worker/1 offset=47 topic=gIW0Yp9ZQfKhK1PvH0rNpw@q1Sh mark=open owner=8c0ffee03141592a \
+ *         takeovers=2 window=300 finished=Bg==
  *
  * One line of fields. `offset` is the committed offset that the text was written beside. A tool
  * that moves offsets and keeps their texts (MirrorMaker 2 translates offsets from one log to
- * another) makes the two differ, and then the text says nothing. `mark` is open while `owner` has
- * the partition and clean after a hand-over. `takeovers` counts how often an owner ended without a
- * hand-over since the oldest of the `window` messages from the committed offset on was first read.
- * Owners that died may have had these messages in hand. `finished` is base64 of a bitmap without
- * its trailing zero bytes; the lowest bit of the first byte is the committed offset itself. A
- * missing field counts as zero. Fields that this version does not know are skipped, so later
- * versions may add some. A change that older versions must not skip gets another number after the
- * slash.
+ * another) makes the two differ, and then the text says nothing. `topic` is the id of the topic
+ * that the offset is of, and of its cluster, where ids are told (topic_ids.h). `mark` is open while
+ * `owner` has the partition and clean after a hand-over. `takeovers` counts how often an owner
+ * ended without a hand-over since the oldest of the `window` messages from the committed offset on
+ * was first read. Owners that died may have had these messages in hand. `finished` is base64 of a
+ * bitmap without its trailing zero bytes; the lowest bit of the first byte is the committed offset
+ * itself. A missing field counts as zero. Fields that this version does not know are skipped, so
+ * later versions may add some. A change that older versions must not skip gets another number after
+ * the slash.
  *
  * Brokers take 4096 bytes (offset.metadata.max.bytes); COMMIT_METADATA_TEXT_SIZE is less.
  * Threads: plain values.
@@ -26,6 +28,8 @@
 /** How many offsets from the committed one on the bitmap covers. */
 enum { COMMIT_METADATA_WINDOW = 16384 };
 
+enum { TOPIC_ID_SIZE = 64 }; /* with its NUL */
+
 struct commit_metadata {
     bool is_open;
     uint64_t owner; /* 0: it has no name that a restart would recognise */
@@ -33,11 +37,12 @@ struct commit_metadata {
     uint32_t window;   /* at most COMMIT_METADATA_WINDOW; 0: no owner died with what is left */
     bool names_offset; /* of what was read: earlier versions wrote none */
     uint64_t offset;   /* that the text names */
+    char topic_id[TOPIC_ID_SIZE];                   /* "": it is not known */
     uint64_t finished[COMMIT_METADATA_WINDOW / 64]; /* from the lowest bit of the first word */
 };
 
 /** Room for any encoded text and its NUL. */
-enum { COMMIT_METADATA_TEXT_SIZE = 2880 };
+enum { COMMIT_METADATA_TEXT_SIZE = 2976 };
 
 /** Writes the text to stand beside `offset`, and returns its length, without the NUL. */
 size_t commit_metadata_encode(const struct commit_metadata *metadata, int64_t offset,

@@ -1,6 +1,7 @@
 #include "broker/offsets.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/invariant.h"
@@ -109,6 +110,7 @@ static void describe_commit(const struct partition *p, struct offsets_commit *re
     *ret = (struct offsets_commit){.offset = p->lowest,
         .metadata = {
             .is_open = p->committed.metadata.is_open, .owner = p->committed.metadata.owner}};
+    memcpy(ret->metadata.topic_id, p->committed.metadata.topic_id, TOPIC_ID_SIZE);
     if (p->lowest < p->contested_end) {
         ret->metadata.takeovers = p->committed.metadata.takeovers;
         ret->metadata.window = (uint32_t)(p->contested_end - p->lowest);
@@ -366,6 +368,22 @@ int64_t offsets_truncate(
     int64_t next = p != NULL ? p->lowest : end;
     pthread_mutex_unlock(&offsets->lock);
     return next;
+}
+
+void offsets_set_topic_id(
+    struct offsets *offsets, const char *topic, int32_t partition, const char *id) {
+    pthread_mutex_lock(&offsets->lock);
+    struct partition *p = find(offsets, topic, partition);
+    if (p != NULL) snprintf(p->committed.metadata.topic_id, TOPIC_ID_SIZE, "%s", id);
+    pthread_mutex_unlock(&offsets->lock);
+}
+
+void offsets_get_topic_id(
+    struct offsets *offsets, const char *topic, int32_t partition, char ret[static TOPIC_ID_SIZE]) {
+    pthread_mutex_lock(&offsets->lock);
+    const struct partition *p = find(offsets, topic, partition);
+    snprintf(ret, TOPIC_ID_SIZE, "%s", p != NULL ? p->committed.metadata.topic_id : "");
+    pthread_mutex_unlock(&offsets->lock);
 }
 
 uint64_t offsets_missing(

@@ -126,6 +126,12 @@ void offsets_advance(struct offsets *offsets, const char *topic, int32_t partiti
 int64_t offsets_truncate(
     struct offsets *offsets, const char *topic, int32_t partition, int64_t end);
 
+/** The id of the topic that is read, which stands in each commit from now on. "": not known. */
+void offsets_set_topic_id(
+    struct offsets *offsets, const char *topic, int32_t partition, const char *id);
+void offsets_get_topic_id(
+    struct offsets *offsets, const char *topic, int32_t partition, char ret[static TOPIC_ID_SIZE]);
+
 /** How many messages from `from` on and below `to`, which never begin now, were not finished. */
 uint64_t offsets_missing(
     struct offsets *offsets, const char *topic, int32_t partition, int64_t from, int64_t to);

@@ -40,6 +40,25 @@ static void tell_ignored(
         p->topic, (int)p->partition, why, p->offset);
 }
 
+/* What was committed for a topic that was deleted since is nothing. */
+static void drop_others(
+    const struct committer *committer, rd_kafka_topic_partition_list_t *partitions) {
+    struct offsets_commit committed;
+    for (int i = 0; i < partitions->cnt; i++) {
+        rd_kafka_topic_partition_t *p = &partitions->elems[i];
+        if (!commit_list_get(p, &committed) ||
+            !topic_ids_differ(
+                committed.metadata.topic_id, recreations_get_id(&committer->recreations, p->topic)))
+            continue;
+        client_say(committer->events, LOG_WARN,
+            "%s [%d]: offset %" PRId64 " was committed for an earlier topic of this name, which "
+            "was deleted; this one is read from its start",
+            p->topic, (int)p->partition, p->offset);
+        p->offset = RD_KAFKA_OFFSET_BEGINNING;
+        p->metadata_size = 0;
+    }
+}
+
 /*
  * A text of an earlier version names no offset. What speaks against it is a log that does not reach
  * what it calls finished: that belongs to another offset, or to a log that has lost its end.
@@ -74,6 +93,8 @@ static bool mark(const struct committer *committer, uint64_t owner, rd_kafka_top
     if (!commit_list_get(p, &committed))
         tell_ignored(committer, p, "belongs to another offset or cannot be read by this version");
     commit_metadata_claim(&committed.metadata, owner);
+    const char *id = recreations_get_id(&committer->recreations, p->topic);
+    if (id[0] != 0) snprintf(committed.metadata.topic_id, TOPIC_ID_SIZE, "%s", id);
     return commit_list_set(p, &committed);
 }
 
@@ -98,8 +119,12 @@ static void forget_others(
 
 static rd_kafka_resp_err_t find_and_mark(struct committer *committer, uint64_t owner,
     rd_kafka_topic_partition_list_t *partitions, int timeout_ms) {
-    rd_kafka_resp_err_t code = commit_list_fetch(committer->client, partitions, timeout_ms);
+    rd_kafka_resp_err_t code =
+        recreations_learn_ids(&committer->recreations, partitions, timeout_ms);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
+        code = commit_list_fetch(committer->client, partitions, timeout_ms);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
+        drop_others(committer, partitions);
         forget_others(committer, partitions);
         code =
             commit_list_locate(committer->client, partitions, committer->has_claimed, timeout_ms);

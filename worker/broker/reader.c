@@ -40,6 +40,7 @@ struct reader {
     uint64_t next_look_ns;
     bool is_gone; /* the topic, when it was last looked */
     struct topic_ids ids;
+    char id[TOPIC_ID_SIZE];    /* of the topic that is read; "": it was not told yet */
     rd_kafka_queue_t *answers; /* about ids */
 };
 
@@ -134,20 +135,19 @@ static enum err describe(
 static void begin_anew(struct reader *reader) {
     client_say(&reader->events, LOG_WARN,
         "%s was deleted and created anew; it is read from its start", reader->topic);
-    topic_ids_forget(&reader->ids, reader->topic);
+    reader->id[0] = 0;
     reader->from_unix_ms = READER_FROM_BEGINNING;
     reader->is_placed = reader->is_gone = false;
-}
-
-static void on_other_id(void *context, const char *topic) {
-    begin_anew(context);
 }
 
 static void look_at_id(struct reader *reader, int timeout_ms) {
     rd_kafka_event_t *event = rd_kafka_queue_poll(reader->answers, timeout_ms);
     if (event == NULL) return;
-    (void)!topic_ids_take(&reader->ids, event, on_other_id, reader);
+    (void)!topic_ids_take(&reader->ids, reader->client, event);
     rd_kafka_event_destroy(event);
+    const char *told = topic_ids_get(&reader->ids, reader->topic);
+    if (reader->id[0] == 0) snprintf(reader->id, sizeof reader->id, "%s", told);
+    else if (topic_ids_differ(reader->id, told)) begin_anew(reader);
 }
 
 /* False: there will be no answer. */

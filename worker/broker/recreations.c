@@ -10,7 +10,8 @@ enum {
     WAIT_MS = 5000, /* for an answer, where the caller cannot come again */
     STEP_MS = 10,
     PAUSE_MS = 500, /* after a look without an answer */
-    LOCATE_MS = 500
+    LOCATE_MS = 500,
+    LEARN_TRIES = 3 /* then it is one of the brokers that cannot tell ids, but do not say so */
 };
 
 void recreations_init(struct recreations *recreations, rd_kafka_t *client, struct offsets *offsets,
@@ -39,7 +40,6 @@ void recreations_fini(struct recreations *recreations) {
 void recreations_forget(struct recreations *recreations, const char *topic, int32_t partition) {
     (void)rd_kafka_topic_partition_list_del(recreations->known, topic, partition);
     (void)rd_kafka_topic_partition_list_del(recreations->found, topic, partition);
-    topic_ids_forget(&recreations->ids, topic);
 }
 
 static bool has(const rd_kafka_topic_partition_list_t *list, const rd_kafka_topic_partition_t *p) {
@@ -85,27 +85,30 @@ static void end_look(struct recreations *recreations) {
     recreations->look = LOOK_NONE;
 }
 
+/* Whether it is read from another topic than the one that has its name now. */
+static bool has_other_id(struct recreations *recreations, const rd_kafka_topic_partition_t *p) {
+    char id[TOPIC_ID_SIZE];
+    const char *told = topic_ids_get(&recreations->ids, p->topic);
+    offsets_get_topic_id(recreations->offsets, p->topic, p->partition, id);
+    if (id[0] == 0) offsets_set_topic_id(recreations->offsets, p->topic, p->partition, told);
+    return topic_ids_differ(id, told);
+}
+
 /* What was committed for a topic that is being deleted may yet be there. */
 static void conclude(struct recreations *recreations) {
     for (int i = 0; i < recreations->asked->cnt; i++) {
         const rd_kafka_topic_partition_t *p = &recreations->asked->elems[i];
-        if (topic_ids_state(&recreations->ids, p->topic) == TOPIC_ID_MISSING)
-            add(recreations->unsure, p);
+        enum topic_id_state state = topic_ids_state(&recreations->ids, p->topic);
+        if (state == TOPIC_ID_MISSING) add(recreations->unsure, p);
+        else if (state == TOPIC_ID_TOLD && has_other_id(recreations, p)) add(recreations->found, p);
     }
     recreations->look = LOOK_TOLD;
     recreations->is_reported = false;
 }
 
-static void on_changed(void *context, const char *topic) {
-    struct recreations *recreations = context;
-    for (int i = 0; i < recreations->asked->cnt; i++)
-        if (strcmp(recreations->asked->elems[i].topic, topic) == 0)
-            add(recreations->found, &recreations->asked->elems[i]);
-}
-
 static void take_ids(struct recreations *recreations, rd_kafka_event_t *event) {
     recreations->are_ids_asked = false;
-    bool are_told = topic_ids_take(&recreations->ids, event, on_changed, recreations);
+    bool are_told = topic_ids_take(&recreations->ids, recreations->client, event);
     if (recreations->is_group_asked || recreations->look != LOOK_ASKED) return;
     if (are_told && are_ids_known(recreations)) conclude(recreations);
     else ask_group(recreations);
@@ -164,6 +167,38 @@ static enum look wait_for_look(struct recreations *recreations, uint64_t deadlin
     return recreations->look;
 }
 
+static rd_kafka_resp_err_t wait_for_ids(struct recreations *recreations, uint64_t deadline_ns) {
+    rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
+    while (recreations->are_ids_asked) {
+        if (clock_ns() >= deadline_ns) return RD_KAFKA_RESP_ERR__TIMED_OUT;
+        rd_kafka_event_t *event = rd_kafka_queue_poll(recreations->answers, STEP_MS);
+        if (event == NULL) continue;
+        code = rd_kafka_event_error(event);
+        take_ids(recreations, event);
+        rd_kafka_event_destroy(event);
+    }
+    return code;
+}
+
+rd_kafka_resp_err_t recreations_learn_ids(struct recreations *recreations,
+    const rd_kafka_topic_partition_list_t *partitions, int timeout_ms) {
+    uint64_t deadline_ns = clock_ns_in((uint64_t)timeout_ms);
+    (void)wait_for_ids(recreations, deadline_ns); /* those of a look */
+    if (!recreations->are_ids_asked)
+        recreations->are_ids_asked =
+            topic_ids_ask(recreations->client, partitions, timeout_ms, recreations->answers);
+    rd_kafka_resp_err_t code = wait_for_ids(recreations, deadline_ns);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) recreations->failed_learning = 0;
+    else if (++recreations->failed_learning >= LEARN_TRIES) code = RD_KAFKA_RESP_ERR_NO_ERROR;
+    return code;
+}
+
+const char *recreations_get_id(const struct recreations *recreations, const char *topic) {
+    bool is_told = recreations->failed_learning == 0 &&
+                   topic_ids_state(&recreations->ids, topic) == TOPIC_ID_TOLD;
+    return is_told ? topic_ids_get(&recreations->ids, topic) : "";
+}
+
 static void tell(const struct recreations *recreations, const rd_kafka_topic_partition_t *p) {
     client_say(recreations->events, LOG_WARN,
         "%s [%d]: the topic was deleted and created anew; it is read from its start", p->topic,
@@ -187,6 +222,7 @@ static void begin_anew(
                 RD_KAFKA_RESP_ERR_NO_ERROR)
             continue;
         (void)offsets_truncate(recreations->offsets, p.topic, p.partition, p.offset);
+        offsets_set_topic_id(recreations->offsets, p.topic, p.partition, "");
         held_drop_of(recreations->held, p.topic, p.partition);
         recreations_forget(recreations, p.topic, p.partition);
         source_tell_committed(recreations->source, p.topic, p.partition, INT64_MAX);

@@ -5,14 +5,16 @@
  * What gives it away: brokers forget what a group has committed for a topic that is deleted. The
  * group has committed something for every partition that is read (ownership.h), so one for which it
  * had something, and has nothing now, has another log. A commit would hide that for ever, and so
- * the group is asked before each (observer.h). Where ids of topics are told (topic_ids.h), another
- * id says the same, whatever was committed meanwhile. The group is then asked only until the ids
- * are known. Transactions do not wait for a look of their own; they commit only soon after one that
- * found nothing (claim.h).
+ * the group is asked before each (observer.h). Where ids of topics are told (topic_ids.h), each
+ * partition has the id that its topic had when it was taken over, and another id says the same,
+ * whatever was committed meanwhile. The group is then asked only until the ids are known. A commit
+ * that was sent before the topic was deleted may yet arrive after: the id in its text tells the
+ * next owner (ownership.c). Transactions do not wait for a look of their own; they commit only soon
+ * after one that found nothing (claim.h).
  *
  * Without an answer nothing is committed: running something again is better than losing it.
  *
- * Only for committer.c and resets.c. Threads: intake thread only.
+ * Only for committer.c, ownership.c and resets.c. Threads: intake thread only.
  */
 #ifndef BROKER_RECREATIONS_H
 #define BROKER_RECREATIONS_H
@@ -35,6 +37,7 @@ struct recreations {
     rd_kafka_queue_t *answers; /* about ids */
     struct topic_ids ids;
     bool are_ids_asked;
+    unsigned failed_learning;  /* how often since ids were learned */
     struct observer *observer; /* NULL: the group was never asked */
     bool is_group_asked;
     rd_kafka_topic_partition_list_t *known; /* for which the group had something */
@@ -56,6 +59,17 @@ void recreations_fini(struct recreations *recreations); /* a zeroed one is fine 
 
 /** A partition begins to be read. It may take a while until the group tells what was committed. */
 void recreations_forget(struct recreations *recreations, const char *topic, int32_t partition);
+
+/**
+ * Learns the ids of the topics of partitions that are taken over, for recreations_get_id(). After
+ * an error, as a time-out, the call is repeated; but it gives up soon, and then there are no ids.
+ * Waits up to `timeout_ms`.
+ */
+rd_kafka_resp_err_t recreations_learn_ids(struct recreations *recreations,
+    const rd_kafka_topic_partition_list_t *partitions, int timeout_ms);
+
+/** The id that was told last, until the next call; "": none was. */
+const char *recreations_get_id(const struct recreations *recreations, const char *topic);
 
 /**
  * Asks about partitions that are read, and begins those anew that have another log, at its start.

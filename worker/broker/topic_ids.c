@@ -87,37 +87,27 @@ static struct topic_id *find(const struct topic_ids *ids, const char *topic) {
     return NULL;
 }
 
-/* Without memory it stays unknown. */
-static void add(struct topic_ids *ids, const char *topic, const char *id) {
+/* NULL when memory is short: it stays unknown. */
+static struct topic_id *add(struct topic_ids *ids, const char *topic) {
     struct topic_id *grown = realloc(ids->known, (ids->count + 1) * sizeof grown[0]);
     char *name = strdup(topic);
     if (grown != NULL) ids->known = grown;
     if (grown == NULL || name == NULL) {
         free(name);
-        return;
+        return NULL;
     }
     struct topic_id *added = &grown[ids->count++];
     *added = (struct topic_id){.topic = name};
-    snprintf(added->id, sizeof added->id, "%s", id);
-}
-
-void topic_ids_forget(struct topic_ids *ids, const char *topic) {
-    struct topic_id *found = find(ids, topic);
-    if (found == NULL) return;
-    free(found->topic);
-    *found = ids->known[--ids->count];
+    return added;
 }
 
 /* `id` is NULL if it was not told. */
-static void note(struct topic_ids *ids, const char *topic, const char *id,
-    topic_ids_on_changed *on_changed, void *context) {
+static void note(struct topic_ids *ids, const char *topic, const char *id, const char *cluster) {
     struct topic_id *known = find(ids, topic);
     if (known != NULL) known->is_missing = id == NULL;
     if (id == NULL) return;
-    bool is_other = known != NULL && strcmp(known->id, id) != 0;
-    if (is_other) topic_ids_forget(ids, topic);
-    if (is_other || known == NULL) add(ids, topic, id);
-    if (is_other) on_changed(context, topic);
+    if (known == NULL) known = add(ids, topic);
+    if (known != NULL) snprintf(known->id, sizeof known->id, "%s@%s", id, cluster);
 }
 
 enum topic_id_state topic_ids_state(const struct topic_ids *ids, const char *topic) {
@@ -137,15 +127,30 @@ static const char *id_of(const void *topic) {
     return id != NULL && strncmp(id, none, sizeof none - 1) != 0 ? id : NULL;
 }
 
-bool topic_ids_take(struct topic_ids *ids, rd_kafka_event_t *event,
-    topic_ids_on_changed *on_changed, void *context) {
+const char *topic_ids_get(const struct topic_ids *ids, const char *topic) {
+    const struct topic_id *known = find(ids, topic);
+    return known != NULL ? known->id : "";
+}
+
+bool topic_ids_differ(const char *a, const char *b) {
+    size_t size_a = strcspn(a, "@"), size_b = strcspn(b, "@");
+    const char *cluster_a = a + size_a, *cluster_b = b + size_b;
+    bool are_known = size_a > 0 && size_b > 0;
+    bool are_clusters_known = strlen(cluster_a) > 1 && strlen(cluster_b) > 1;
+    if (!are_known || (are_clusters_known && strcmp(cluster_a, cluster_b) != 0)) return false;
+    return size_a != size_b || memcmp(a, b, size_a) != 0;
+}
+
+bool topic_ids_take(struct topic_ids *ids, rd_kafka_t *client, rd_kafka_event_t *event) {
     const void *result =
         has_functions() ? functions.rd_kafka_event_DescribeTopics_result(event) : NULL;
     if (result == NULL || rd_kafka_event_error(event) != RD_KAFKA_RESP_ERR_NO_ERROR) return false;
     size_t count = 0;
+    char *cluster = rd_kafka_clusterid(client, 0); /* it came with the answer at the latest */
     const void **topics = functions.rd_kafka_DescribeTopics_result_topics(result, &count);
     for (size_t i = 0; i < count; i++)
-        note(ids, functions.rd_kafka_TopicDescription_name(topics[i]), id_of(topics[i]), on_changed,
-            context);
+        note(ids, functions.rd_kafka_TopicDescription_name(topics[i]), id_of(topics[i]),
+            cluster != NULL ? cluster : "");
+    if (cluster != NULL) rd_kafka_mem_free(client, cluster);
     return true;
 }

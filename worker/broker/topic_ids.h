@@ -1,6 +1,7 @@
 /**
- * The ids of topics. A topic that is created anew has another one. librdkafka tells them from 2.3
- * on, and brokers from 2.8 on. Only for recreations.c and reader.c; threads: one for each.
+ * The ids of topics, each with that of its cluster: topics that tools mirror into another cluster
+ * have other ids there. A topic that is created anew has another one. librdkafka tells them
+ * from 2.3 on, and brokers from 2.8 on. Only for recreations.c and reader.c; threads: one for each.
  */
 #ifndef BROKER_TOPIC_IDS_H
 #define BROKER_TOPIC_IDS_H
@@ -9,8 +10,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
-
-enum { TOPIC_ID_SIZE = 32 };
+#include "broker/commit_metadata.h"
 
 struct topic_id {
     char *topic;
@@ -29,14 +29,11 @@ void topic_ids_fini(struct topic_ids *ids); /* a zeroed one is fine */
 MUST_CHECK bool topic_ids_ask(rd_kafka_t *client, const rd_kafka_topic_partition_list_t *partitions,
     int timeout_ms, rd_kafka_queue_t *answers);
 
-typedef void topic_ids_on_changed(void *context, const char *topic);
-
 /**
- * Takes the answer, and calls `on_changed` for each topic that has another id than before. False,
- * and nothing is done: this event is not the answer, or says that no broker gave one.
+ * Takes the answer. False, and nothing is done: this event is not the answer, or says that no
+ * broker gave one.
  */
-MUST_CHECK bool topic_ids_take(struct topic_ids *ids, rd_kafka_event_t *event,
-    topic_ids_on_changed *on_changed, void *context);
+MUST_CHECK bool topic_ids_take(struct topic_ids *ids, rd_kafka_t *client, rd_kafka_event_t *event);
 
 enum topic_id_state {
     TOPIC_ID_UNKNOWN, /* it was never told: maybe the brokers know no ids */
@@ -46,7 +43,10 @@ enum topic_id_state {
 
 enum topic_id_state topic_ids_state(const struct topic_ids *ids, const char *topic);
 
-/** The next id of the topic is the first. */
-void topic_ids_forget(struct topic_ids *ids, const char *topic);
+/** The id that was told last, which lives until the next is taken; "" before the first. */
+const char *topic_ids_get(const struct topic_ids *ids, const char *topic);
+
+/** Whether both are known, and differ, and are not known to be of two clusters. */
+MUST_CHECK bool topic_ids_differ(const char *a, const char *b);
 
 #endif
