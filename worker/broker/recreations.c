@@ -85,10 +85,16 @@ static void end_look(struct recreations *recreations) {
     recreations->look = LOOK_NONE;
 }
 
+/* "" unless the last answer had it. */
+static const char *told_id(const struct recreations *recreations, const char *topic) {
+    bool is_told = topic_ids_state(&recreations->ids, topic) == TOPIC_ID_TOLD;
+    return is_told ? topic_ids_get(&recreations->ids, topic) : "";
+}
+
 /* Whether it is read from another topic than the one that has its name now. */
 static bool has_other_id(struct recreations *recreations, const rd_kafka_topic_partition_t *p) {
     char id[TOPIC_ID_SIZE];
-    const char *told = topic_ids_get(&recreations->ids, p->topic);
+    const char *told = told_id(recreations, p->topic);
     offsets_get_topic_id(recreations->offsets, p->topic, p->partition, id);
     if (id[0] == 0) offsets_set_topic_id(recreations->offsets, p->topic, p->partition, told);
     return topic_ids_differ(id, told);
@@ -98,9 +104,9 @@ static bool has_other_id(struct recreations *recreations, const rd_kafka_topic_p
 static void conclude(struct recreations *recreations) {
     for (int i = 0; i < recreations->asked->cnt; i++) {
         const rd_kafka_topic_partition_t *p = &recreations->asked->elems[i];
-        enum topic_id_state state = topic_ids_state(&recreations->ids, p->topic);
-        if (state == TOPIC_ID_MISSING) add(recreations->unsure, p);
-        else if (state == TOPIC_ID_TOLD && has_other_id(recreations, p)) add(recreations->found, p);
+        if (topic_ids_state(&recreations->ids, p->topic) == TOPIC_ID_MISSING)
+            add(recreations->unsure, p);
+        else if (has_other_id(recreations, p)) add(recreations->found, p);
     }
     recreations->look = LOOK_TOLD;
     recreations->is_reported = false;
@@ -194,9 +200,7 @@ rd_kafka_resp_err_t recreations_learn_ids(struct recreations *recreations,
 }
 
 const char *recreations_get_id(const struct recreations *recreations, const char *topic) {
-    bool is_told = recreations->failed_learning == 0 &&
-                   topic_ids_state(&recreations->ids, topic) == TOPIC_ID_TOLD;
-    return is_told ? topic_ids_get(&recreations->ids, topic) : "";
+    return recreations->failed_learning == 0 ? told_id(recreations, topic) : "";
 }
 
 static void tell(const struct recreations *recreations, const rd_kafka_topic_partition_t *p) {
@@ -222,7 +226,8 @@ static void begin_anew(
                 RD_KAFKA_RESP_ERR_NO_ERROR)
             continue;
         (void)offsets_truncate(recreations->offsets, p.topic, p.partition, p.offset);
-        offsets_set_topic_id(recreations->offsets, p.topic, p.partition, "");
+        offsets_set_topic_id(
+            recreations->offsets, p.topic, p.partition, told_id(recreations, p.topic));
         held_drop_of(recreations->held, p.topic, p.partition);
         recreations_forget(recreations, p.topic, p.partition);
         source_tell_committed(recreations->source, p.topic, p.partition, INT64_MAX);
