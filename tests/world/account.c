@@ -7,60 +7,75 @@
 #include <string.h>
 
 #include "broker/commit_metadata.h"
-#include "support/jobs.h"
 #include "world/cluster.h"
+#include "world/job.h"
 #include "world/scheduler.h"
 #include "world/worker.h"
 
 enum {
     JOBS_MAX = 4096,
+    KEYS = 3,       /* of a partition */
     YOUNG_MS = 3000 /* worker/README.md: what a new topic gets first may be answered twice */
 };
 
 struct sent_job {
+    enum job_kind kind;
+    char key[32];
+    uint64_t topic_id;
     int32_t partition;
     int64_t offset;
-    bool is_excused, may_double;
+    bool is_excused, is_of_new_topic, may_double;
     size_t answers, wrong;
+    size_t place; /* of its first answer among those of all jobs */
 };
 
 struct account {
-    bool exactly_once;
+    bool exactly_once, in_order;
     uint64_t since_ns;
+    size_t places;
     size_t count;
     struct sent_job jobs[JOBS_MAX];
     int64_t read[CLUSTER_PARTITIONS];    /* results up to there are counted */
     int64_t excused[CLUSTER_PARTITIONS]; /* jobs that come below it */
 };
 
-struct account *account_create(bool exactly_once) {
+struct account *account_create(bool exactly_once, bool in_order) {
     struct account *account = calloc(1, sizeof *account);
     if (account == NULL) abort();
     account->exactly_once = exactly_once;
+    account->in_order = in_order;
     account->since_ns = scheduler_now_ns();
     return account;
 }
 
-static bool is_young_again(const struct account *account, const struct topic *topic) {
-    return topic->made_ns > account->since_ns &&
-           scheduler_now_ns() - topic->made_ns < YOUNG_MS * 1000000ull;
+/* Half of them are as simple as can be. */
+static enum job_kind draw_kind(void) {
+    return scheduler_draw(2) == 0 ? JOB_SINGLE : (enum job_kind)scheduler_draw(JOB_KINDS);
 }
 
 void account_send(struct account *account, int32_t partition) {
-    char yaml[512];
     size_t number = account->count++;
     if (number == JOBS_MAX) abort();
-    snprintf(yaml, sizeof yaml,
-        "id: job-%zu\nbuffers: {x: {data: {f32: [%zu, 1]}}, y: {data: {f32: [1, 1]}}}\n"
-        "steps: [{program: saxpy, args: [{f32: 2}, x, y, {u32: 2}], elements: 2}]\n"
-        "outputs: [{buffer: y}]\n",
-        number, number);
-    struct slice bytes = test_job_bytes(yaml);
+    enum job_kind kind = draw_kind();
+    struct slice bytes = job_encode(kind, number);
+    char key[32];
+    int key_size =
+        snprintf(key, sizeof key, "%" PRId32 "-%" PRIu64, partition, scheduler_draw(KEYS));
     struct log *log = cluster_find_log(WORLD_JOBS, partition);
-    const struct log_record record = {.payload = bytes.data, .payload_size = bytes.size};
-    account->jobs[number] = (struct sent_job){.partition = partition,
+    const struct topic *topic = cluster_find_topic(WORLD_JOBS);
+    bool is_new = topic->made_ns > account->since_ns;
+    const struct log_record record = {.payload = bytes.data,
+        .payload_size = bytes.size,
+        .has_key = true,
+        .key = key,
+        .key_size = (size_t)key_size};
+    account->jobs[number] = (struct sent_job){.kind = kind,
+        .topic_id = topic->id,
+        .partition = partition,
         .offset = cluster_append(log, &record),
-        .may_double = is_young_again(account, cluster_find_topic(WORLD_JOBS))};
+        .is_of_new_topic = is_new,
+        .may_double = is_new && scheduler_now_ns() - topic->made_ns < YOUNG_MS * 1000000ull};
+    snprintf(account->jobs[number].key, sizeof account->jobs[number].key, "%s", key);
     account->jobs[number].is_excused = account->jobs[number].offset < account->excused[partition];
     free((void *)(uintptr_t)bytes.data);
 }
@@ -74,45 +89,20 @@ void account_excuse(struct account *account, int32_t partition, int64_t end, int
 
 /* ---- results ---- */
 
-static const msgpack_object *get(const msgpack_object *map, const char *key) {
-    for (uint32_t i = 0; map != NULL && map->type == MSGPACK_OBJECT_MAP && i < map->via.map.size;
-         i++) {
-        const msgpack_object_kv *pair = &map->via.map.ptr[i];
-        if (pair->key.via.str.size == strlen(key) &&
-            memcmp(pair->key.via.str.ptr, key, strlen(key)) == 0)
-            return &pair->val;
-    }
-    return NULL;
-}
-
-static bool is_right(const msgpack_object *result, size_t number) {
-    const msgpack_object *outputs = get(result, "outputs");
-    if (outputs == NULL || outputs->type != MSGPACK_OBJECT_ARRAY || outputs->via.array.size != 1)
-        return false;
-    const msgpack_object *data = get(&outputs->via.array.ptr[0], "data");
-    const float expected[] = {2 * (float)number + 1, 3};
-    return data != NULL && data->type == MSGPACK_OBJECT_BIN &&
-           data->via.bin.size == sizeof expected &&
-           memcmp(data->via.bin.ptr, expected, sizeof expected) == 0;
-}
-
 static void count_result(struct account *account, const struct log_record *record) {
     msgpack_unpacked unpacked;
     size_t number = SIZE_MAX;
-    char id[64] = "";
     msgpack_unpacked_init(&unpacked);
     if (msgpack_unpack_next(&unpacked, record->payload, record->payload_size, NULL) ==
-        MSGPACK_UNPACK_SUCCESS) {
-        const msgpack_object *text = get(&unpacked.data, "id");
-        if (text != NULL && text->type == MSGPACK_OBJECT_STR)
-            snprintf(id, sizeof id, "%.*s", (int)text->via.str.size, text->via.str.ptr);
-        (void)!sscanf(id, "job-%zu", &number);
-        if (number < account->count) {
-            account->jobs[number].answers++;
-            account->jobs[number].wrong += !is_right(&unpacked.data, number);
-        }
+        MSGPACK_UNPACK_SUCCESS)
+        number = job_number_of(&unpacked.data);
+    if (number < account->count) {
+        struct sent_job *job = &account->jobs[number];
+        if (job->answers++ == 0) job->place = account->places++;
+        job->wrong += !job_is_answered_by(job->kind, number, &unpacked.data);
+    } else {
+        fprintf(stderr, "a result of no job\n");
     }
-    if (number >= account->count) fprintf(stderr, "a result of no job: '%s'\n", id);
     msgpack_unpacked_destroy(&unpacked);
 }
 
@@ -144,6 +134,27 @@ static bool tell(size_t number, const struct sent_job *job, const char *what) {
     return false;
 }
 
+/* The one of its key that was sent before it, and was answered; NULL: there is none. */
+static const struct sent_job *find_before(const struct account *account, size_t number) {
+    const struct sent_job *job = &account->jobs[number];
+    for (size_t i = number; i-- > 0;) {
+        const struct sent_job *before = &account->jobs[i];
+        if (before->topic_id == job->topic_id && strcmp(before->key, job->key) == 0 &&
+            before->answers > 0 && !before->is_excused)
+            return before;
+    }
+    return NULL;
+}
+
+static bool is_in_order(const struct account *account, size_t number) {
+    const struct sent_job *job = &account->jobs[number];
+    /* Who reads on at an earlier topic's offset reads the start of the new one last. */
+    bool may_begin_late = job->may_double || (job->is_of_new_topic && !account->exactly_once);
+    if (!account->in_order || job->answers == 0 || job->is_excused || may_begin_late) return true;
+    const struct sent_job *before = find_before(account, number);
+    return before == NULL || before->place < job->place;
+}
+
 bool account_is_right(struct account *account) {
     bool ret = true;
     count_results(account, false);
@@ -153,6 +164,7 @@ bool account_is_right(struct account *account) {
         if (job->answers > 1 && account->exactly_once && !job->may_double)
             ret = tell(i, job, "it was answered more than once");
         if (job->wrong > 0) ret = tell(i, job, "an answer is wrong");
+        if (!is_in_order(account, i)) ret = tell(i, job, "one before it was answered later");
     }
     return ret;
 }

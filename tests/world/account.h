@@ -11,9 +11,10 @@
 
 struct account;
 
-struct account *account_create(bool exactly_once);
+/** `in_order`: jobs of one key are answered in the order in which they were sent. */
+struct account *account_create(bool exactly_once, bool in_order);
 
-/** Sends one more job to a partition of the job topic. */
+/** Sends one more job, of any kind and any key, to a partition of the job topic. */
 void account_send(struct account *account, int32_t partition);
 
 /**

@@ -74,9 +74,9 @@ rd_kafka_error_t *rd_kafka_produceva(rd_kafka_t *client, const rd_kafka_vu_t *pa
     sent->since_ns = scheduler_now_ns();
     sent->due_ns = sent->since_ns + scheduler_draw(SEND_NS_MAX);
     struct sent **end = &client->first_sent;
-    while (*end != NULL) end = &(*end)->next;
-    if (client->first_sent != NULL && sent->due_ns < client->first_sent->due_ns)
-        sent->due_ns = client->first_sent->due_ns; /* in their order */
+    for (; *end != NULL; end = &(*end)->next)
+        if (!(*end)->is_over && (*end)->due_ns > sent->due_ns)
+            sent->due_ns = (*end)->due_ns; /* in their order */
     *end = sent;
     return NULL;
 }

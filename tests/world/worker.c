@@ -28,6 +28,7 @@ static void fill(struct settings *settings, const struct worker *worker) {
     settings->prepare.threads = 1;
     settings->batch.stream = STREAM_COPIED;
     settings->delivery = worker->exactly_once ? EXACTLY_ONCE : AT_LEAST_ONCE;
+    settings->ordering = worker->in_order ? ORDERING_KEY : ORDERING_NONE;
     free(settings->cpu_driver.faults);
     settings->cpu_driver.faults = strdup(worker->faults);
     free(settings->programs.dir);

@@ -19,7 +19,7 @@ enum { WORKER_IS_LATE = 6 };
 struct worker {
     pid_t process;
     const char *state; /* the path of its state file */
-    bool exactly_once, tells;
+    bool exactly_once, in_order, tells;
     char name[64];             /* of its transactions, which a restart keeps */
     bool is_static;            /* it is a member of this name, too */
     bool reads_latest;         /* auto.offset.reset */

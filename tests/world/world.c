@@ -29,7 +29,7 @@ struct world {
     char states[WORKERS_MAX][512];
     size_t worker_count;
     uint32_t events; /* those that this one may have */
-    bool exactly_once;
+    bool exactly_once, in_order;
 };
 
 __attribute__((format(printf, 2, 3))) static void tell(
@@ -217,7 +217,8 @@ static void begin(struct world *world) {
     world->events = world->options->events & (uint32_t)scheduler_draw(1 << WORLD_EVENTS);
     world->exactly_once = scheduler_draw(2) == 0;
     world->worker_count = 1 + scheduler_draw(WORKERS_MAX);
-    world->account = account_create(world->exactly_once);
+    world->in_order = scheduler_draw(3) == 0;
+    world->account = account_create(world->exactly_once, world->in_order);
     cluster_make_topic(WORLD_JOBS, 1 + (int32_t)scheduler_draw(PARTITIONS_MAX));
     cluster_make_topic(WORLD_RESULTS, 1);
     cluster_make_topic(WORLD_DEAD_LETTERS, 1);
@@ -227,14 +228,16 @@ static void begin(struct world *world) {
             world->states[i], sizeof world->states[i], "%s/state-%zu", world->options->folder, i);
         *worker = (struct worker){.state = world->states[i],
             .exactly_once = world->exactly_once,
+            .in_order = world->in_order,
             .tells = world->options->tells,
             .stop = scheduler_alloc(sizeof *worker->stop)};
         snprintf(worker->name, sizeof worker->name, "worker-%zu", i);
         configure(world, worker);
         worker_start(worker);
     }
-    tell(world, "%zu workers, %s", world->worker_count,
-        world->exactly_once ? "exactly once" : "at least once");
+    tell(world, "%zu workers, %s%s", world->worker_count,
+        world->exactly_once ? "exactly once" : "at least once",
+        world->in_order ? ", in the order of keys" : "");
     await_first(world);
 }
 

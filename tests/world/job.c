@@ -1,0 +1,83 @@
+#include "world/job.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "support/jobs.h"
+
+enum { INSTANCES = 3, FLOATS = 2, YAML_SIZE = 512 };
+
+/* y = 2 x + 1, with the number of the job in x. */
+static const char *const texts[JOB_KINDS] = {
+    [JOB_SINGLE] = "buffers: {x: {data: {f32: [%zu, 1]}}, y: {data: {f32: [1, 1]}}}\n"
+                   "steps: [{program: saxpy, args: [{f32: 2}, x, y, {u32: 2}], elements: 2}]\n",
+    [JOB_ARRAY] = "count: 3\nbuffers: {x: {data: {f32: [%zu, 1]}},\n"
+                  "    y: {bytes: 8, each: true, data: {f32: [1, 1, 1, 1, 1, 1]}}}\n"
+                  "steps: [{program: saxpy, args: [{f32: 2}, x, y, {u32: 2}], elements: 2}]\n",
+    [JOB_OF_UNKNOWN_PROGRAM] = "buffers: {x: {data: {f32: [%zu, 1]}}, y: {data: {f32: [1, 1]}}}\n"
+                               "steps: [{program: nobody_has_it, args: [x, y], elements: 2}]\n",
+    [JOB_WITHOUT_TIME] =
+        "deadline_ms: 1790000000000\n"
+        "buffers: {x: {data: {f32: [%zu, 1]}}, y: {data: {f32: [1, 1]}}}\n"
+        "steps: [{program: saxpy, args: [{f32: 2}, x, y, {u32: 2}], elements: 2}]\n",
+};
+
+/* NULL: it succeeds. */
+static const char *const errors[JOB_KINDS] = {
+    [JOB_OF_UNKNOWN_PROGRAM] = "unknown_program", [JOB_WITHOUT_TIME] = "deadline_exceeded"};
+
+struct slice job_encode(enum job_kind kind, size_t number) {
+    char yaml[YAML_SIZE];
+    int used = snprintf(yaml, sizeof yaml, "id: job-%zu\noutputs: [{buffer: y}]\n", number);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    snprintf(yaml + used, sizeof yaml - (size_t)used, texts[kind], number);
+#pragma GCC diagnostic pop
+    return test_job_bytes(yaml);
+}
+
+static const msgpack_object *get(const msgpack_object *map, const char *key) {
+    for (uint32_t i = 0; map != NULL && map->type == MSGPACK_OBJECT_MAP && i < map->via.map.size;
+         i++) {
+        const msgpack_object_kv *pair = &map->via.map.ptr[i];
+        if (pair->key.via.str.size == strlen(key) &&
+            memcmp(pair->key.via.str.ptr, key, strlen(key)) == 0)
+            return &pair->val;
+    }
+    return NULL;
+}
+
+static void copy_text(const msgpack_object *object, char ret[static 64]) {
+    ret[0] = 0;
+    if (object != NULL && object->type == MSGPACK_OBJECT_STR)
+        snprintf(ret, 64, "%.*s", (int)object->via.str.size, object->via.str.ptr);
+}
+
+size_t job_number_of(const msgpack_object *result) {
+    char id[64];
+    size_t number = SIZE_MAX;
+    copy_text(get(result, "id"), id);
+    (void)!sscanf(id, "job-%zu", &number);
+    return number;
+}
+
+static bool has_numbers(const msgpack_object *result, size_t instances, size_t number) {
+    float expected[INSTANCES * FLOATS];
+    const msgpack_object *outputs = get(result, "outputs");
+    if (outputs == NULL || outputs->type != MSGPACK_OBJECT_ARRAY || outputs->via.array.size != 1)
+        return false;
+    for (size_t i = 0; i < instances * FLOATS; i++)
+        expected[i] = i % FLOATS == 0 ? 2 * (float)number + 1 : 3;
+    const msgpack_object *data = get(&outputs->via.array.ptr[0], "data");
+    size_t size = instances * FLOATS * sizeof expected[0];
+    return data != NULL && data->type == MSGPACK_OBJECT_BIN && data->via.bin.size == size &&
+           memcmp(data->via.bin.ptr, expected, size) == 0;
+}
+
+bool job_is_answered_by(enum job_kind kind, size_t number, const msgpack_object *result) {
+    char code[64];
+    copy_text(get(get(result, "error"), "code"), code);
+    if (errors[kind] != NULL) return strcmp(code, errors[kind]) == 0;
+    return code[0] == 0 && has_numbers(result, kind == JOB_ARRAY ? INSTANCES : 1, number);
+}

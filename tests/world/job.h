@@ -1,0 +1,31 @@
+/**
+ * The jobs of a world: what senders send, and what the answer must be. Threads: the first of the
+ * world.
+ */
+#ifndef TESTS_WORLD_JOB_H
+#define TESTS_WORLD_JOB_H
+
+#include <msgpack.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/slice.h"
+
+enum job_kind {
+    JOB_SINGLE,
+    JOB_ARRAY,
+    JOB_OF_UNKNOWN_PROGRAM, /* its answer is an error */
+    JOB_WITHOUT_TIME,       /* so is its: the deadline has passed */
+    JOB_KINDS
+};
+
+/** The bytes of a job, to be freed. */
+struct slice job_encode(enum job_kind kind, size_t number);
+
+/** The number of the job that a result is of; SIZE_MAX: of none. */
+size_t job_number_of(const msgpack_object *result);
+
+/** Whether the result is the one that this job must have. */
+bool job_is_answered_by(enum job_kind kind, size_t number, const msgpack_object *result);
+
+#endif
