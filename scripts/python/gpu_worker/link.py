@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import operator
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Optional
@@ -36,6 +37,12 @@ CONSUMER = {
 # What librdkafka says goes to whoever listens to this logger, and not to standard error.
 LOGGER = logging.getLogger("gpu_worker")
 LOGGER.addHandler(logging.NullHandler())
+
+# For a header name that is no UTF-8, confluent_kafka returns a list with a null pointer in it, and sets an error beside it. Code that
+# calls headers() often skips the check for that (Python 3.11 and newer), and garbage collected at this moment clears the error
+# (3.12, 3.13): reading the list then ends the process. A call from C is always checked, and raises SystemError. It must be the
+# only one for a message: a second call would return the same list, without the error.
+_headers_once = operator.methodcaller("headers")
 
 OnDelivery = Callable[[Optional[confluent_kafka.KafkaError], confluent_kafka.Message], None]
 
@@ -176,7 +183,7 @@ class Link:
         if partition is not None and offset is not None:
             self._next[partition] = offset + 1
         try:
-            headers: Any = dict(message.headers() or [])
+            headers: Any = dict(_headers_once(message) or [])
         except Exception:  # a name that is no UTF-8: no worker sends it
             return []
         id, source = (str(headers.get(name) or b"", errors="replace") for name in (JOB_ID, SOURCE))
