@@ -8,7 +8,7 @@ import threading
 import traceback
 import unittest
 
-from kafka_topics import admin_of
+from kafka_topics import admin_of, create_topics, read_all
 from worker_flow import BINARY, PATIENCE_S, FlowTest, Topics
 
 import confluent_kafka.admin
@@ -198,6 +198,31 @@ class KafkaTest(ClientTest):
         futures = [saxpy.options(key=f"key {n}")(a=1, x=X, y=X) for n in range(50)]
         for future in futures:
             future.result(PATIENCE_S)
+
+    def check_reads_topic_created_anew(self, partitions):
+        """It has more results in each partition than there were before, so that no offset is out of range."""
+        producer = confluent_kafka.Producer({"bootstrap.servers": SERVERS})
+        for partition in range(self.topics.partitions):
+            producer.produce(self.topics.results, b"of somebody else", partition=partition)
+        producer.flush()
+        client = self.client(kafka={"allow.auto.create.topics": False})  # the test alone creates it
+        saxpy = client.program("saxpy")
+        with self.assertLogs("gpu_worker", "WARNING") as said:
+            admin_of(SERVERS).delete_topics([self.topics.results])[self.topics.results].result(PATIENCE_S)
+            create_topics(SERVERS, [self.topics.results], partitions, 1)
+            self.start_worker(self.config)
+            futures = [saxpy.options(key=f"key {n}")(a=1, x=X, y=X) for n in range(50)]
+            self.wait_until(lambda: len(read_all(SERVERS, self.topics.results)), "all are answered", is_met=lambda n: n == 50)
+            client._link._refresh_at = 0
+            for future in futures:
+                future.result(PATIENCE_S)
+            self.wait_until(lambda: "".join(said.output), "it is said", is_met=lambda text: "was created anew" in text)
+
+    def test_results_in_a_topic_that_was_created_anew_are_read_from_its_start(self):
+        self.check_reads_topic_created_anew(self.topics.partitions)
+
+    def test_results_in_a_topic_that_was_created_anew_with_fewer_partitions_are_read(self):
+        self.check_reads_topic_created_anew(2)
 
     def test_a_client_may_have_a_topic_of_its_own(self):
         self.config["topics"]["reply_to"] = [self.topics.control]

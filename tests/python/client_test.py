@@ -33,6 +33,7 @@ import numpy
 from by_hand import PATIENCE_S, FakeWorker
 from gpu_worker import Program
 from gpu_worker.futures import Sent
+from gpu_worker.link import Link
 
 SCHEMAS = pathlib.Path(check_job.__file__).parent
 
@@ -315,6 +316,37 @@ class Clients(ClientTest):
         self.assertEqual({None}, {key for _, key in none})
         self.assertGreater(len(scattered), 1)
 
+    def late_client(self, offset):
+        """One whose place in each partition of results is there; it begins to read when the event is set."""
+        gate, read = threading.Event(), Link.read
+        for name, mock in (("_wait_for_ends", lambda link: dict.fromkeys(range(4), offset)),
+                           ("read", lambda link: read(link) if gate.wait(0.1) else [])):
+            patch = unittest.mock.patch.object(Link, name, mock)
+            patch.start()
+            self.addCleanup(patch.stop)
+        return self.client(), gate
+
+    def test_results_that_are_gone_before_they_are_read_fail_what_they_may_have_answered_and_nothing_later(self):
+        unanswered = numpy.array([1]).tobytes()
+        self.worker = FakeWorker(self, lambda job: echo(job) if job["buffers"]["x"]["data"] != unanswered else [])
+        for _ in range(7):  # the broker keeps 5 MiB of them
+            self.worker.broker.produce("results", bytes(900_000), partition=0)
+        self.worker.broker.flush()
+        client, gate = self.late_client(0)
+        future = client.submit(numbered(1))
+        with self.assertLogs("gpu_worker", "WARNING") as said:
+            gate.set()
+            with self.assertRaisesRegex(gw.ResultsLost, "of results were deleted before they were read.*in_flight_bytes"):
+                future.result(PATIENCE_S)
+        self.assertIn("of results were deleted before they were read", "".join(said.output))
+        self.assertEqual(2, int(client.submit(numbered(2)).result(PATIENCE_S)["x"][0]))
+
+    def test_results_are_read_from_their_start_where_the_log_is_shorter_than_it_was(self):
+        self.worker = FakeWorker(self, echo)
+        client, gate = self.late_client(1_000_000)
+        gate.set()
+        self.assertEqual(2, int(client.submit(numbered(2)).result(PATIENCE_S)["x"][0]))
+
     def test_who_stops_iterating_loses_no_result(self):
         client = self.start()
         futures = [client.submit(numbered(number)) for number in range(20)]
@@ -559,6 +591,23 @@ class Clients(ClientTest):
         until = time.monotonic() + PATIENCE_S
         while any(now > then for now, then in zip(held(), before)):
             self.assertLess(time.monotonic(), until, (held(), before))
+            time.sleep(0.05)
+
+    def test_asking_in_vain_for_the_id_of_the_topic_of_results_leaves_neither_threads_nor_files(self):
+        self.worker = FakeWorker(self, echo)
+        link = Link(self.worker.address, "results", {}, {}, {})
+        self.addCleanup(link.close)
+        link.is_embedded = False  # so that it asks; this broker never answers
+        folders = ("/proc/self/task", "/proc/self/fd")
+        before = [len(os.listdir(folder)) for folder in folders]
+        self.addCleanup(gc.enable)
+        gc.disable()  # what is in a cycle may stay for long
+        with unittest.mock.patch("gpu_worker.link.REQUEST_TIMEOUT_S", 0.05):
+            self.assertEqual({"the last"}, {link._find_id("the last") for _ in range(10)})
+        until = time.monotonic() + PATIENCE_S
+        # The link's own connections may come late. If each question left one behind, it would be 10.
+        while any(len(os.listdir(folder)) >= then + 10 for folder, then in zip(folders, before)):
+            self.assertLess(time.monotonic(), until)
             time.sleep(0.05)
 
     def test_what_the_library_below_says_goes_to_the_logger(self):

@@ -14,12 +14,13 @@ from .files import read_results, write_jobs
 from .futures import Future, MapFuture, as_completed
 from .handles import Resident, Rows, Static, rows
 from .job import blob, digest, encode, f32, f64, i32, i64, job, static, step, u32, u64, upload, zeros
+from .link import ResultsLost
 from .local import LocalClient, local
 from .program import Program
 from .result import JobFailed, arrays
 
 __all__ = [
     "BlobStore", "Client", "Future", "HttpBlobStore", "JobFailed", "LocalClient", "MapFuture", "Program",
-    "Resident", "Rows", "Static", "Store", "arrays", "as_completed", "blob", "digest", "encode", "f32", "f64", "i32", "i64", "job",
+    "Resident", "ResultsLost", "Rows", "Static", "Store", "arrays", "as_completed", "blob", "digest", "encode", "f32", "f64", "i32", "i64", "job",
     "local", "read_results", "rows", "static", "step", "u32", "u64", "upload", "write_jobs", "zeros",
 ]

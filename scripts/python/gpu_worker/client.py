@@ -22,7 +22,7 @@ from .futures import Future, MapFuture, Sent
 from .handles import Kept, Resident, Static
 from .job import Buffer, Job, blob, check, encode, upload
 from .line import Line
-from .link import Link, POLL_S
+from .link import Link, POLL_S, ResultsLost
 from .program import Listing, Program, read_listing
 from .result import arrays_of
 from .ticket import ATTEMPTS_MAX, Ticket, code_of
@@ -307,6 +307,8 @@ class Client:
                 self._drop(*self._refused.popleft())
             if not self._is_forked:  # only who started a worker can ask how it ended
                 self.check_worker()
+        except ResultsLost as lost:
+            self._lose_sent(lost)
         except BaseException as failure:
             self._fail_all(failure)
         return not self._is_closed and self._failure is None
@@ -383,6 +385,14 @@ class Client:
         if ticket.line is not None:
             ticket.line.dropped()
         self.fail(ticket, failure)
+
+    def _lose_sent(self, failure: BaseException) -> None:
+        """Nobody can know whose answers are lost: every job that was sent fails, unless it was answered before."""
+        with self._send_lock:
+            sent = list(self._pending.items())
+            self._pending.clear()
+        for id, ticket in sent:
+            self._lose(ticket, id, failure)
 
     def fail(self, ticket: Ticket, failure: BaseException) -> None:
         """Ends a job, unless it was answered before."""

@@ -10,13 +10,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, Optional
 
 import confluent_kafka
+import confluent_kafka.admin
 
 POLL_S = 0.1
 START_TIMEOUT_S = 30.0
 REQUEST_TIMEOUT_S = 5.0
 FLUSH_TIMEOUT_S = 60.0
 QUIET = 2  # a log level: only what is critical
-REFRESH_S = 30.0  # a topic may get more partitions
+REFRESH_S = 30.0  # a topic may get more partitions, or be created anew
 BATCH = 1000
 JOB_ID, SOURCE = "gpu-worker-job-id", "gpu-worker-source"
 ANY_PARTITION = -1
@@ -30,7 +31,7 @@ PRODUCER = {
 }
 CONSUMER = {
     "client.id": "gpu-worker-client", "allow.auto.create.topics": True, "group.id": "gpu-worker-client",
-    "enable.auto.commit": False, "isolation.level": "read_committed", "auto.offset.reset": "earliest",
+    "enable.auto.commit": False, "isolation.level": "read_committed", "auto.offset.reset": "error",
     "queued.max.messages.kbytes": 65536,
 }
 
@@ -45,6 +46,10 @@ LOGGER.addHandler(logging.NullHandler())
 _headers_once = operator.methodcaller("headers")
 
 OnDelivery = Callable[[Optional[confluent_kafka.KafkaError], confluent_kafka.Message], None]
+
+
+class ResultsLost(ConnectionError):
+    """Results were deleted before this client read them; answers to its jobs may have been among them."""
 
 
 class _Trouble:
@@ -71,20 +76,22 @@ class Link:
         self._trouble = _Trouble()
         common = {"bootstrap.servers": servers, "error_cb": self._trouble, "logger": LOGGER, **kafka}
         # While no broker answers, librdkafka prints 20 lines a second. The exception says it once.
-        self.is_embedded = self._meets_embedded({**PRODUCER, "log_level": QUIET, **common, **producer})
+        self._asking = {**PRODUCER, "log_level": QUIET, **common, **producer}
+        self.is_embedded = self._meets_embedded()
         self._producer = confluent_kafka.Producer({**PRODUCER, **common, **producer})
         is_chosen = "partitioner" in {**common, **producer}
         self._empty_key_place = ANY_PARTITION if is_chosen else EMPTY_KEY_PARTITION
         waits = {"fetch.wait.max.ms": EMBEDDED_WAIT_MS} if self.is_embedded else {}
         self._consumer = confluent_kafka.Consumer({**CONSUMER, **waits, **common, **consumer})
-        self._partition_counts: dict[str, int] = {}
+        self._id = self._find_id("")
         self._next = self._wait_for_ends()
+        self._astray: set[int] = set()  # partitions that do not have what would come next
         self._refresh_at = time.monotonic() + REFRESH_S
         self._assign()
 
-    def _meets_embedded(self, settings: Mapping[str, Any]) -> bool:
+    def _meets_embedded(self) -> bool:
         """Whether the broker is that inside a worker."""
-        probe = confluent_kafka.Producer(dict(settings))
+        probe = confluent_kafka.Producer(self._asking)
         try:
             metadata = probe.list_topics(self._results, timeout=START_TIMEOUT_S)
         except confluent_kafka.KafkaException as failure:
@@ -99,7 +106,7 @@ class Link:
         trouble = "it did not come into being"
         while time.monotonic() < deadline:
             try:
-                ends = {partition: self._end(partition) for partition in self._partitions()}
+                ends = {partition: self._range(partition)[1] for partition in self._partitions()}
             except confluent_kafka.KafkaException as failure:
                 trouble, ends = failure.args[0].str(), {}
             if ends:
@@ -113,32 +120,71 @@ class Link:
             raise confluent_kafka.KafkaException(topic.error)
         return list(topic.partitions)
 
-    def _end(self, partition: int) -> int:
-        """The end at this moment. When the first fetch asks, a result may have come already."""
+    def _range(self, partition: int) -> tuple[int, int]:
+        """Its first offset and its end at this moment. When the first fetch asks, a result may have come already."""
         place = confluent_kafka.TopicPartition(self._results, partition)
-        _, high = self._consumer.get_watermark_offsets(place, timeout=REQUEST_TIMEOUT_S)
-        return int(high)
+        low, high = self._consumer.get_watermark_offsets(place, timeout=REQUEST_TIMEOUT_S)
+        return int(low), int(high)
+
+    def _find_id(self, last: str) -> str:
+        """The id that the brokers gave the topic, or the last one where they do not say. Only an admin client can ask. It has
+        threads and connections of its own: it lives as long as the question."""
+        if self.is_embedded:  # it deletes no topic
+            return last
+        topics = confluent_kafka.TopicCollection([self._results])
+        admin = confluent_kafka.admin.AdminClient(self._asking)
+        asked = admin.describe_topics(topics, request_timeout=REQUEST_TIMEOUT_S)[self._results]
+        # Raised here, the error would hold this frame, and with it the admin client, in a cycle.
+        return last if asked.exception() else str(asked.result().topic_id)
+
+    def _places(self, offsets: Mapping[int, int]) -> list[confluent_kafka.TopicPartition]:
+        return [confluent_kafka.TopicPartition(self._results, partition, offset) for partition, offset in offsets.items()]
 
     def _assign(self) -> None:
-        self._consumer.assign(
-            [confluent_kafka.TopicPartition(self._results, partition, offset) for partition, offset in self._next.items()])
+        self._consumer.assign(self._places(self._next))
+
+    def _move(self, offsets: Mapping[int, int]) -> None:
+        """Reads these partitions from there on, and others as before."""
+        known = {partition: offset for partition, offset in offsets.items() if partition in self._next}
+        self._next.update(offsets)
+        self._consumer.incremental_unassign(self._places(known))
+        self._consumer.incremental_assign(self._places(offsets))
 
     def _refresh(self) -> None:
-        """Reads partitions that were added to the topic, from their beginning."""
+        """Reads a topic that was created anew, partitions that were added, and those that lack what would come next, from
+        their beginning."""
         self._refresh_at = time.monotonic() + REFRESH_S
+        id = self._find_id(self._id)
         try:
-            new = set(self._partitions()) - self._next.keys()
+            partitions = set(self._partitions())
+            starts = {partition: self._range(partition)[0] for partition in self._astray & partitions}
         except confluent_kafka.KafkaException:
             return  # until the next time
-        if new:
-            self._next.update(dict.fromkeys(new, 0))
+        is_another = (self._id and id != self._id) or not self._next.keys() <= partitions
+        self._id = id
+        self._astray.clear()
+        if is_another:
+            LOGGER.warning("topic %s was created anew: it is read from its start", self._results)
+            self._next = dict.fromkeys(partitions, 0)
             self._assign()
+            return
+        lost = sum(max(start - self._next[partition], 0) for partition, start in starts.items())
+        new = dict.fromkeys(partitions - self._next.keys(), 0)
+        if starts or new:
+            self._move({**starts, **new})
+        if lost:
+            self._tell_lost(lost)
+
+    def _tell_lost(self, count: int) -> None:
+        keeps = "the broker inside a worker keeps the last 5 MiB of a partition: send less at once (in_flight_bytes)"
+        why = keeps if self.is_embedded else "let the topic keep them for longer (retention.ms, retention.bytes)"
+        text = f"{self._results}: {count} offsets of results were deleted before they were read; {why}"
+        LOGGER.warning(text)
+        raise ResultsLost(f"{text}. The answer may have been among them, and the job may have run")
 
     def partition_count(self, topic: str) -> int:
-        if topic not in self._partition_counts:
-            partitions = self._producer.list_topics(topic, timeout=START_TIMEOUT_S).topics[topic].partitions
-            self._partition_counts[topic] = max(len(partitions), 1)
-        return self._partition_counts[topic]
+        partitions = self._producer.list_topics(topic, timeout=START_TIMEOUT_S).topics[topic].partitions
+        return max(len(partitions), 1)
 
     def send(
         self, topic: str, value: bytes, key: Optional[bytes], partition: Optional[int], on_delivery: OnDelivery
@@ -160,10 +206,10 @@ class Link:
         self._producer.poll(POLL_S)
 
     def read(self) -> list[tuple[str, str, bytes]]:
-        """(job's id, where it stands, result) of what has come, or [] when nothing came for a moment. ConnectionError where
-        the brokers refuse to go on."""
+        """(job's id, where it stands, result) of what has come, or [] when nothing came for a moment. ResultsLost where some
+        will never come, which is said once; ConnectionError where the brokers refuse to go on."""
         self._producer.poll(0)
-        if time.monotonic() > self._refresh_at:
+        if self._astray or time.monotonic() > self._refresh_at:
             self._refresh()
         # consume() alone would wait until a whole batch has come.
         first = self._consumer.poll(POLL_S)
@@ -178,6 +224,13 @@ class Link:
                 confluent_kafka.KafkaError._ALL_BROKERS_DOWN, confluent_kafka.KafkaError._TRANSPORT
             ):
                 return []  # librdkafka goes on by itself
+            partition = message.partition()
+            if error.code() == confluent_kafka.KafkaError._AUTO_OFFSET_RESET and partition is not None:
+                self._astray.add(partition)
+                return []
+            if error.code() == confluent_kafka.KafkaError._UNKNOWN_PARTITION:  # there are fewer than there were
+                self._refresh_at = 0
+                return []
             raise ConnectionError(f"reading {self._results}: {error.str()}")
         partition, offset, value = message.partition(), message.offset(), message.value()
         if partition is not None and offset is not None:
