@@ -200,13 +200,14 @@ class KafkaTest(ClientTest):
             future.result(PATIENCE_S)
 
     def check_reads_topic_created_anew(self, partitions):
-        """It has more results in each partition than there were before, so that no offset is out of range."""
+        """The client fetches nothing until each partition has more results than there were before: its offsets are there."""
         producer = confluent_kafka.Producer({"bootstrap.servers": SERVERS})
         for partition in range(self.topics.partitions):
             producer.produce(self.topics.results, b"of somebody else", partition=partition)
         producer.flush()
         client = self.client(kafka={"allow.auto.create.topics": False})  # the test alone creates it
-        saxpy = client.program("saxpy")
+        saxpy, consumer = client.program("saxpy"), client._link._consumer
+        consumer.pause(consumer.assignment())
         with self.assertLogs("gpu_worker", "WARNING") as said:
             admin_of(SERVERS).delete_topics([self.topics.results])[self.topics.results].result(PATIENCE_S)
             create_topics(SERVERS, [self.topics.results], partitions, 1)
@@ -214,6 +215,7 @@ class KafkaTest(ClientTest):
             futures = [saxpy.options(key=f"key {n}")(a=1, x=X, y=X) for n in range(50)]
             self.wait_until(lambda: len(read_all(SERVERS, self.topics.results)), "all are answered", is_met=lambda n: n == 50)
             client._link._refresh_at = 0
+            consumer.resume(consumer.assignment())
             for future in futures:
                 future.result(PATIENCE_S)
             self.wait_until(lambda: "".join(said.output), "it is said", is_met=lambda text: "was created anew" in text)
@@ -223,6 +225,21 @@ class KafkaTest(ClientTest):
 
     def test_results_in_a_topic_that_was_created_anew_with_fewer_partitions_are_read(self):
         self.check_reads_topic_created_anew(2)
+
+    def test_jobs_whose_results_kafka_deleted_before_they_were_read_fail_and_later_ones_do_not(self):
+        self.start_worker(self.config)
+        client = self.client()
+        saxpy, consumer = client.program("saxpy"), client._link._consumer
+        consumer.pause(consumer.assignment())
+        future = saxpy(a=1, x=X, y=X)
+        (result,) = self.wait_until(lambda: read_all(SERVERS, self.topics.results), "it is answered", is_met=len)
+        end = confluent_kafka.TopicPartition(self.topics.results, result.partition(), result.offset() + 1)
+        (deleted,) = admin_of(SERVERS).delete_records([end]).values()
+        deleted.result(PATIENCE_S)
+        consumer.resume(consumer.assignment())
+        with self.assertRaisesRegex(gw.ResultsLost, "of results were deleted before they were read.*retention.ms"):
+            future.result(PATIENCE_S)
+        self.assertEqual([0, 2, 4, 6], saxpy(a=1, x=X, y=X).result(PATIENCE_S)["y"].tolist())
 
     def test_a_client_may_have_a_topic_of_its_own(self):
         self.config["topics"]["reply_to"] = [self.topics.control]
