@@ -3,6 +3,10 @@
  * world. What is only data (configurations, lists of partitions, headers, texts of errors) is the
  * library's own. Private to tests/world.
  *
+ * conformance_test.c compares it with Apache Kafka. Not there: cooperative rebalances and other
+ * assignors than range, groups beside that of the workers, brokers that fail one by one, batches
+ * that are refused as a whole, retention and compaction, quotas and the right to do things.
+ *
  * A client has no threads: what librdkafka does beside its caller is done when that calls, so a
  * request may come later than it would, and its answer too, but in no order that could not be.
  */
@@ -120,7 +124,7 @@ struct rd_kafka_op_s {
 
 struct rd_kafka_queue_s {
     rd_kafka_t *client;
-    bool is_main;
+    unsigned references;
     struct rd_kafka_op_s *first;
 };
 

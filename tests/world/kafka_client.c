@@ -76,7 +76,6 @@ rd_kafka_t *rd_kafka_new(rd_kafka_type_t type, rd_kafka_conf_t *conf, char *why,
     *(void **)&client->choose_partition = read_topic_address(client, "partitioner_cb");
     client->topic_opaque = read_topic_address(client, "opaque");
     client->main_queue = rd_kafka_queue_new(client);
-    client->main_queue->is_main = true;
     return client;
 }
 
@@ -205,19 +204,17 @@ rd_kafka_queue_t *rd_kafka_queue_new(rd_kafka_t *client) {
     rd_kafka_queue_t *queue = calloc(1, sizeof *queue);
     if (queue == NULL) abort();
     queue->client = client;
+    queue->references = 1;
     return queue;
 }
 
 rd_kafka_queue_t *rd_kafka_queue_get_main(rd_kafka_t *client) {
+    client->main_queue->references++;
     return client->main_queue;
 }
 
 void rd_kafka_queue_destroy(rd_kafka_queue_t *queue) {
-    /* the caller's reference to the main queue; its client destroys it */
-    if (queue->is_main && queue->client->main_queue == queue) {
-        queue->is_main = false;
-        return;
-    }
+    if (--queue->references > 0) return;
     while (queue->first != NULL) {
         rd_kafka_event_t *event = queue->first;
         queue->first = event->next;

@@ -274,6 +274,8 @@ void kafka_consumer_serve(rd_kafka_t *client) {
         client->generation = -1;
     }
     if (client->awaits_assign) return;
+    if (client->subscription == NULL && client->member == NULL && client->closing_queue == NULL)
+        return; /* it reads what it was told to, for no group */
     bool ends = client->closing_queue != NULL || client->subscription == NULL;
     if ((ends || standing == GROUP_GONE || standing == GROUP_REJOIN) && client->reading_count > 0) {
         give_back(client);
