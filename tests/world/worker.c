@@ -99,7 +99,7 @@ static int run(void *context) {
     struct executor_summary summary;
     struct error err;
     fill(&settings, worker);
-    log_init(worker->tells ? LOG_INFO : LOG_OFF, LOG_TEXT);
+    log_init(worker->tells ? LOG_WARN : LOG_OFF, LOG_TEXT);
     struct beginning beginning = {worker, &settings};
     const struct executor_options options = {
         .settings = &settings, .begin = begin, .context = &beginning, .stop = worker->stop};

@@ -14,7 +14,6 @@
 enum {
     WORKERS_MAX = 3,
     PARTITIONS_MAX = 4,
-    STEPS_MAX = 12,
     JOBS_A_STEP_MAX = 20,
     PAUSE_MS_MAX = 4000,
     SILENCE_MS_MAX = 40000,
@@ -263,7 +262,8 @@ bool world_run(const struct world_options *options) {
     bool ret = true;
     scheduler_begin(options->seed);
     begin(&world);
-    for (size_t steps = 1 + scheduler_draw(STEPS_MAX); steps > 0 && ret; steps--) {
+    size_t steps = 1 + scheduler_draw(WORLD_STEPS_MAX), most = options->steps_max;
+    for (steps = most > 0 && most < steps ? most : steps; steps > 0 && ret; steps--) {
         send_jobs(&world);
         sleep_up_to_ms(PAUSE_MS_MAX);
         ret = let_happen(&world) && account_commits_are_right(world.account);

@@ -22,11 +22,12 @@ enum world_event {
     WORLD_TRUNCATIONS = 1 << 6, /* the end of the job topic is lost */
     WORLD_RECREATIONS = 1 << 7  /* the job topic is deleted, and made anew */
 };
-enum { WORLD_EVENTS = 8, WORLD_ALL = (1 << WORLD_EVENTS) - 1 };
+enum { WORLD_STEPS_MAX = 12, WORLD_EVENTS = 8, WORLD_ALL = (1 << WORLD_EVENTS) - 1 };
 
 struct world_options {
     uint64_t seed;
     uint32_t events;    /* of enum world_event */
+    uint32_t steps_max; /* it ends after so many; 0: when it will */
     bool tells;         /* each event, to standard error */
     const char *folder; /* for the files of its workers */
 };

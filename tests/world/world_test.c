@@ -39,20 +39,19 @@ static void tell_stuck(int signal) {
     _exit(EXIT_FAILURE);
 }
 
-static void start(struct running *running, uint64_t seed, uint32_t events, bool tells) {
-    *running = (struct running){.seed = seed, .folder = scratch_create()};
+static void start(struct running *running, struct world_options options) {
+    *running = (struct running){.seed = options.seed, .folder = scratch_create()};
     running->process = fork();
     assert_true(running->process >= 0);
     if (running->process > 0) return;
     (void)signal(SIGALRM, tell_stuck);
     alarm(LIMIT_S);
-    const struct world_options options = {
-        .seed = seed, .events = events, .tells = tells, .folder = running->folder};
+    options.folder = running->folder;
     _exit(world_run(&options) ? 0 : 1);
 }
 
-/* Waits for any; whether it failed. */
-static bool await_one(struct running *running, size_t count) {
+/* Waits for any. True: it failed, and was the one of that seed. */
+static bool await_one(struct running *running, size_t count, uint64_t *failed_seed) {
     int status = 0;
     pid_t ended = waitpid(-1, &status, 0);
     assert_true(ended > 0);
@@ -60,29 +59,49 @@ static bool await_one(struct running *running, size_t count) {
     assert_true(count > 0);
     scratch_remove(running->folder);
     running->process = 0;
-    if (status != 0)
-        fprintf(stderr, "world %llu: %#x\n", (unsigned long long)running->seed, (unsigned)status);
-    return status != 0;
+    if (status == 0) return false;
+    fprintf(stderr, "world %llu: %#x\n", (unsigned long long)running->seed, (unsigned)status);
+    *failed_seed = running->seed;
+    return true;
 }
 
-/* Returns how many failed. */
+/* Tells the shortest life of a world that still fails: what it draws does not depend on when it
+ * ends. */
+static void tell_shortest(uint64_t seed, uint32_t events) {
+    struct running running;
+    struct world_options options = {.seed = seed, .events = events};
+    do {
+        options.steps_max++;
+        start(&running, options);
+    } while (!await_one(&running, 1, &seed) && options.steps_max < WORLD_STEPS_MAX);
+    fprintf(stderr, "world %llu, which fails within %u steps:\n", (unsigned long long)seed,
+        (unsigned)options.steps_max);
+    options.tells = true;
+    start(&running, options);
+    (void)await_one(&running, 1, &seed);
+}
+
+/* Returns how many failed, and tells of the first. */
 static size_t run(uint64_t first, uint64_t count, uint32_t events) {
     struct running running[PROCESSORS_MAX] = {{0}};
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     size_t most = processors < PROCESSORS_MAX ? (size_t)processors : PROCESSORS_MAX;
     size_t failed = 0;
+    uint64_t failed_seed = 0;
     for (uint64_t begun = 0, ended = 0; ended < count;) {
         struct running *next = running;
         while (next < running + most && next->process != 0) next++;
         if (begun < count && next < running + most) {
-            start(next, first + begun++, events, count == 1);
+            start(next, (struct world_options){
+                            .seed = first + begun++, .events = events, .tells = count == 1});
             continue;
         }
-        failed += await_one(running, most);
+        if (await_one(running, most, &failed_seed)) failed++;
         if (++ended % (count / PROGRESS_STEPS + 1) == 0)
             fprintf(stderr, "%llu of %llu worlds, %zu failed\n", (unsigned long long)ended,
                 (unsigned long long)count, failed);
     }
+    if (failed > 0 && count > 1) tell_shortest(failed_seed, events);
     return failed;
 }
 
