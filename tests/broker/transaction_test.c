@@ -234,6 +234,22 @@ TEST(records_of_messages_that_are_not_ours_any_more_are_dropped) {
     rig_stop(&rig);
 }
 
+/* Where a sink is flushed, its caller finishes what was settled only after that. */
+TEST(a_flush_takes_no_commit_back_whose_messages_are_settled_and_not_finished_yet) {
+    struct rig rig;
+    struct error err;
+    if (!kafka_is_real()) skip();
+    rig_start(&rig);
+    send_small(&rig, 0);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(sink_flush(rig.sink, KAFKA_PATIENCE_MS, &err), ERR_OK);
+        assert_int_equal(rig.sent[0].settled_count, 1);
+        assert_int_equal(broker_committed(&rig.broker, 0), 1);
+        if (i == 0) source_finish(rig.source, &rig.positions[0]);
+    }
+    rig_stop(&rig);
+}
+
 TEST(a_producer_that_was_fenced_is_replaced_and_its_transaction_repeated) {
     struct rig rig;
     struct error err;
@@ -410,6 +426,7 @@ RUN_TESTS_AT_ONCE(T(a_record_is_settled_once_its_transaction_is_committed),
     T(what_the_broker_refuses_alone_is_refused),
     T(what_replaces_a_refused_record_stands_before_the_last_one_of_its_message),
     T(records_of_messages_that_are_not_ours_any_more_are_dropped),
+    T(a_flush_takes_no_commit_back_whose_messages_are_settled_and_not_finished_yet),
     T(a_producer_that_was_fenced_is_replaced_and_its_transaction_repeated),
     T(a_producer_that_is_fenced_again_before_it_has_committed_is_lost),
     T(offsets_of_a_generation_that_is_over_abort_and_repeat_the_transaction),

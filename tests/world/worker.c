@@ -106,6 +106,7 @@ static int run(void *context) {
     enum err code = executor_run(&options, &summary, &err);
     if (code == ERR_OK) return 0;
     if (code == ERR_TIMEOUT) return WORKER_IS_LATE;
+    if (err_is_sticky(code)) return WORKER_LOST_GPU;
     if (worker->tells) fprintf(stderr, "    %s ended: %s\n", worker->name, err.message);
     return 1;
 }

@@ -13,8 +13,10 @@
 #define WORLD_RESULTS "results"
 #define WORLD_DEAD_LETTERS "dead-letters"
 
-/* The status of a worker that was asked to stop, and whose device took longer. */
-enum { WORKER_IS_LATE = 6 };
+enum {
+    WORKER_IS_LATE = 6, /* the status of one that was asked to stop, and whose device took longer */
+    WORKER_LOST_GPU = 7
+};
 
 struct worker {
     pid_t process;

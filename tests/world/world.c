@@ -15,6 +15,7 @@ enum {
     WORKERS_MAX = 3,
     PARTITIONS_MAX = 4,
     JOBS_A_STEP_MAX = 20,
+    LAUNCHES_MAX = 40, /* before a GPU is lost */
     PAUSE_MS_MAX = 4000,
     SILENCE_MS_MAX = 40000,
     LOOK_MS = 100,
@@ -72,6 +73,24 @@ static void kill_worker(struct world *world) {
     worker_start(worker);
 }
 
+/* The supervisor's part: a GPU is lost once in a worker's life, and no job is to blame. */
+static void restart_those_without_gpu(struct world *world) {
+    int status;
+    for (size_t i = 0; i < world->worker_count; i++) {
+        struct worker *worker = &world->workers[i];
+        if (!scheduler_has_ended(worker->process, &status) || status != WORKER_LOST_GPU << 8)
+            continue;
+        tell(world, "%s has lost its GPU", worker->name);
+        worker->faults[0] = 0;
+        worker_start(worker);
+    }
+}
+
+static void pass_time(struct world *world) {
+    restart_those_without_gpu(world);
+    scheduler_sleep_ns(LOOK_MS * 1000000u);
+}
+
 /* While no broker answers it cannot commit, and says so. */
 static bool await_end(struct worker *worker, uint64_t since_ns) {
     int status;
@@ -79,8 +98,8 @@ static bool await_end(struct worker *worker, uint64_t since_ns) {
     while (!scheduler_has_ended(worker->process, &status) && scheduler_now_ns() < until_ns)
         scheduler_sleep_ns(LOOK_MS * 1000000u);
     bool has_ended = scheduler_has_ended(worker->process, &status);
-    if (has_ended &&
-        (status == 0 || status == WORKER_IS_LATE << 8 || cluster_down_until_ns() > since_ns))
+    if (has_ended && (status == 0 || status == WORKER_IS_LATE << 8 ||
+                         status == WORKER_LOST_GPU << 8 || cluster_down_until_ns() > since_ns))
         return true;
     fprintf(stderr, "%s was asked to stop, and ended with %#x\n", worker->name, (unsigned)status);
     return false;
@@ -91,6 +110,7 @@ static bool stop_worker(struct world *world) {
     tell(world, "%s is asked to stop", worker->name);
     atomic_store(worker->stop, true);
     if (!await_end(worker, scheduler_now_ns())) return false;
+    worker->faults[0] = 0;
     worker_start(worker);
     return true;
 }
@@ -189,9 +209,17 @@ static void configure(struct world *world, struct worker *worker) {
         worker->reads_latest = scheduler_draw(4) == 0 && (world->events & WORLD_RECREATIONS) == 0;
         worker->poll_interval = scheduler_draw(3) == 0 ? "21000" : NULL;
     }
-    if (scheduler_draw(2) == 0)
+    switch (scheduler_draw(4)) {
+    case 0:
+    case 1:
         snprintf(worker->faults, sizeof worker->faults, "seed=%d;cuMemcpyDtoHAsync:slow=%ds@p0.1",
             (int)scheduler_draw(1000), 1 + (int)scheduler_draw(30));
+        break;
+    case 2:
+        snprintf(worker->faults, sizeof worker->faults, "cuLaunchKernel:illegal_address@%d",
+            1 + (int)scheduler_draw(LAUNCHES_MAX));
+        break;
+    }
 }
 
 /* What is sent before they have their partitions is nobody's promise with auto.offset.reset:
@@ -202,7 +230,7 @@ static void await_first(struct world *world) {
     for (int32_t p = 0; p < jobs_topic()->partition_count; p++)
         rd_kafka_topic_partition_list_add(list, WORLD_JOBS, p);
     while (!are_placed) {
-        scheduler_sleep_ns(LOOK_MS * 1000000u);
+        pass_time(world);
         group_fetch(list, false);
         are_placed = true;
         for (int i = 0; i < list->cnt; i++) are_placed = are_placed && list->elems[i].offset >= 0;
@@ -243,7 +271,7 @@ static void begin(struct world *world) {
 static bool await_answers(struct world *world) {
     uint64_t until_ns = scheduler_now_ns() + PATIENCE_MS * 1000000ull;
     while (account_count_unanswered(world->account) > 0 && scheduler_now_ns() < until_ns)
-        scheduler_sleep_ns(LOOK_MS * 1000000u);
+        pass_time(world);
     return account_is_right(world->account) && account_commits_are_right(world->account);
 }
 
@@ -266,6 +294,7 @@ bool world_run(const struct world_options *options) {
     for (steps = most > 0 && most < steps ? most : steps; steps > 0 && ret; steps--) {
         send_jobs(&world);
         sleep_up_to_ms(PAUSE_MS_MAX);
+        restart_those_without_gpu(&world);
         ret = let_happen(&world) && account_commits_are_right(world.account);
         sleep_up_to_ms(scheduler_draw(2) == 0 ? PAUSE_MS_MAX : PAUSE_MS_MAX / 100);
     }

@@ -57,7 +57,11 @@ struct sink_operations {
     /** Serves acknowledgements, waiting up to `timeout_ms` for the first. */
     void (*serve)(struct sink *sink, int timeout_ms);
 
-    /** Waits until everything sent is settled; ERR_TIMEOUT after `timeout_ms` (-1: for ever). */
+    /**
+     * Waits until everything sent is settled; ERR_TIMEOUT after `timeout_ms` (-1: for ever). It may
+     * return when a part is: then the caller finishes those messages at the source, since what is
+     * committed with the next part says that they are, and calls again.
+     */
     enum err (*flush)(struct sink *sink, int timeout_ms, struct error *err);
 
     /**

@@ -59,6 +59,7 @@ struct transaction {
     struct entries entries; /* of the open transaction, in the order of their sending */
     struct entries waiting; /* later ones, for the next transaction */
     bool is_flushing;
+    bool has_settled; /* records, with this call: the caller finishes their messages after it */
 
     /* of the open transaction */
     uint64_t opened_ns, last_sent_ns;
@@ -172,8 +173,8 @@ static void step_starting(struct transaction *t) {
 static bool is_wanted(struct transaction *t) {
     if (t->waiting.first != NULL || claim_is_asked(t->claim)) return true;
     bool is_time = t->is_flushing || clock_ns() - t->closed_ns >= t->interval_ns;
-    return is_time && offsets_is_due(t->offsets) && !rd_kafka_assignment_lost(t->consumer) &&
-           claim_knows_topics(t->claim);
+    return is_time && !t->has_settled && offsets_is_due(t->offsets) &&
+           !rd_kafka_assignment_lost(t->consumer) && claim_knows_topics(t->claim);
 }
 
 static void step_idle(struct transaction *t) {
@@ -325,6 +326,7 @@ static void succeed(struct transaction *t) {
     t->phase = phase_of_next(t);
     t->is_replaced = false;
     t->repeat_ms = RETRY_MS;
+    t->has_settled = t->answered_count > 0;
     entries_settle(entries_take(&t->entries));
 }
 
@@ -457,6 +459,7 @@ static void transaction_serve(struct sink *sink, int timeout_ms) {
     struct transaction *t = (struct transaction *)sink;
     sink_serve(t->producer, timeout_ms);
     pulse_idle(); /* waits for brokers end by the client's time-outs */
+    t->has_settled = false;
     step(t);
     pulse_busy();
 }
@@ -470,14 +473,14 @@ static enum err transaction_flush(struct sink *sink, int timeout_ms, struct erro
     uint64_t deadline_ns = clock_ns_in((uint64_t)timeout_ms);
     t->is_flushing = true;
     transaction_serve(sink, 0);
-    while (!is_flushed(t) && (timeout_ms < 0 || clock_ns() < deadline_ns))
+    while (!t->has_settled && !is_flushed(t) && (timeout_ms < 0 || clock_ns() < deadline_ns))
         transaction_serve(sink, FLUSH_POLL_MS);
     t->is_flushing = false;
     if (t->phase == PHASE_LOST) {
         *err = t->failure;
         return err->code;
     }
-    if (is_flushed(t)) return ERR_OK;
+    if (t->has_settled || is_flushed(t)) return ERR_OK;
     return error_set(err, ERR_TIMEOUT, 0, "check that the brokers can be reached",
         "a transaction was not committed within %d ms", timeout_ms);
 }

@@ -138,9 +138,10 @@ static enum err finish(struct publisher *publisher, struct error *err) {
     while (!publisher->has_failed) {
         pulse_busy();
         code = sink_flush(publisher->options.sink, FLUSH_MS, err);
+        bool is_over = publisher->unsettled == 0 && publisher->completed_count == 0;
         report_completed(publisher);
-        if (code != ERR_TIMEOUT) break;
-        if (publisher->stop_timeout_ms >= 0 && clock_ns() >= deadline_ns)
+        if (code == ERR_OK ? is_over : code != ERR_TIMEOUT) break;
+        if (code == ERR_TIMEOUT && publisher->stop_timeout_ms >= 0 && clock_ns() >= deadline_ns)
             return error_set(err, ERR_TIMEOUT, 0, "check that the brokers can be reached",
                 "answers were not acknowledged within %d ms", publisher->stop_timeout_ms);
     }
