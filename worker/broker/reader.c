@@ -135,6 +135,8 @@ static enum err describe(
 static void begin_anew(struct reader *reader) {
     client_say(&reader->events, LOG_WARN,
         "%s was deleted and created anew; it is read from its start", reader->topic);
+    rd_kafka_queue_destroy(reader->answers); /* with those about the topic before */
+    reader->answers = rd_kafka_queue_new(reader->client);
     reader->id[0] = 0;
     reader->from_unix_ms = READER_FROM_BEGINNING;
     reader->is_placed = reader->is_gone = false;
