@@ -76,8 +76,14 @@ static bool has_numbers(const msgpack_object *result, size_t instances, size_t n
 }
 
 bool job_is_answered_by(enum job_kind kind, size_t number, const msgpack_object *result) {
-    char code[64];
+    char code[64], message[64];
     copy_text(get(get(result, "error"), "code"), code);
-    if (errors[kind] != NULL) return strcmp(code, errors[kind]) == 0;
-    return code[0] == 0 && has_numbers(result, kind == JOB_ARRAY ? INSTANCES : 1, number);
+    copy_text(get(get(result, "error"), "message"), message);
+    bool is_right =
+        errors[kind] != NULL
+            ? strcmp(code, errors[kind]) == 0
+            : code[0] == 0 && has_numbers(result, kind == JOB_ARRAY ? INSTANCES : 1, number);
+    if (!is_right)
+        fprintf(stderr, "job-%zu, of kind %d: %s: %s\n", number, (int)kind, code, message);
+    return is_right;
 }

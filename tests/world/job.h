@@ -25,7 +25,7 @@ struct slice job_encode(enum job_kind kind, size_t number);
 /** The number of the job that a result is of; SIZE_MAX: of none. */
 size_t job_number_of(const msgpack_object *result);
 
-/** Whether the result is the one that this job must have. */
+/** Whether the result is the one that this job must have; if not, tells what it says. */
 bool job_is_answered_by(enum job_kind kind, size_t number, const msgpack_object *result);
 
 #endif
