@@ -1,10 +1,12 @@
 /*
- * What threads of the worker wait with, and the clocks that they read: the linker puts these in the
- * place of the C library's (tests/world/CMakeLists.txt). Outside of a world they do what they did.
+ * What threads of the worker wait with, and the clocks and random numbers that they read: the
+ * linker puts these in the place of the C library's (tests/world/CMakeLists.txt). Outside of a
+ * world they do what they did.
  */
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
+#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -131,4 +133,13 @@ int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms) {
     while ((ready = __real_poll(fds, count, 0)) == 0 && scheduler_now_ns() < until_ns)
         scheduler_sleep_ns(POLL_NS);
     return ready;
+}
+
+/* The seed decides on these, too: they give keys to hash tables, and names to lives. What is asked
+ * for before the world begins is the same in each. */
+WRAPPED(ssize_t, getrandom, void *bytes, size_t size, unsigned flags);
+ssize_t __wrap_getrandom(void *bytes, size_t size, unsigned flags) {
+    for (size_t i = 0; i < size; i++)
+        ((unsigned char *)bytes)[i] = (unsigned char)(scheduler_is_on() ? scheduler_draw(256) : i);
+    return (ssize_t)size;
 }
