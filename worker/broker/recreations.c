@@ -85,16 +85,10 @@ static void end_look(struct recreations *recreations) {
     recreations->look = LOOK_NONE;
 }
 
-/* "" unless the last answer had it. */
-static const char *told_id(const struct recreations *recreations, const char *topic) {
-    bool is_told = topic_ids_state(&recreations->ids, topic) == TOPIC_ID_TOLD;
-    return is_told ? topic_ids_get(&recreations->ids, topic) : "";
-}
-
 /* Whether it is read from another topic than the one that has its name now. */
 static bool has_other_id(struct recreations *recreations, const rd_kafka_topic_partition_t *p) {
     char id[TOPIC_ID_SIZE];
-    const char *told = told_id(recreations, p->topic);
+    const char *told = topic_ids_get(&recreations->ids, p->topic);
     offsets_get_topic_id(recreations->offsets, p->topic, p->partition, id);
     if (id[0] == 0) offsets_set_topic_id(recreations->offsets, p->topic, p->partition, told);
     return topic_ids_differ(id, told);
@@ -161,13 +155,21 @@ static void take_offsets(struct recreations *recreations) {
     conclude(recreations);
 }
 
+/* What the answer says; IN_PROGRESS: none has come. */
+static rd_kafka_resp_err_t poll_ids(struct recreations *recreations, int wait_ms) {
+    rd_kafka_event_t *event = rd_kafka_queue_poll(recreations->answers, wait_ms);
+    if (event == NULL) return RD_KAFKA_RESP_ERR__IN_PROGRESS;
+    rd_kafka_resp_err_t code = rd_kafka_event_error(event);
+    take_ids(recreations, event);
+    rd_kafka_event_destroy(event);
+    return code;
+}
+
 static enum look wait_for_look(struct recreations *recreations, uint64_t deadline_ns) {
     bool is_late;
     do {
         is_late = clock_ns() >= deadline_ns;
-        rd_kafka_event_t *event = rd_kafka_queue_poll(recreations->answers, is_late ? 0 : STEP_MS);
-        if (event != NULL) take_ids(recreations, event);
-        if (event != NULL) rd_kafka_event_destroy(event);
+        (void)poll_ids(recreations, is_late ? 0 : STEP_MS);
         if (recreations->is_group_asked) take_offsets(recreations);
     } while (recreations->look == LOOK_ASKED && !is_late);
     return recreations->look;
@@ -177,11 +179,7 @@ static rd_kafka_resp_err_t wait_for_ids(struct recreations *recreations, uint64_
     rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
     while (recreations->are_ids_asked) {
         if (clock_ns() >= deadline_ns) return RD_KAFKA_RESP_ERR__TIMED_OUT;
-        rd_kafka_event_t *event = rd_kafka_queue_poll(recreations->answers, STEP_MS);
-        if (event == NULL) continue;
-        code = rd_kafka_event_error(event);
-        take_ids(recreations, event);
-        rd_kafka_event_destroy(event);
+        code = poll_ids(recreations, STEP_MS);
     }
     return code;
 }
@@ -200,7 +198,7 @@ rd_kafka_resp_err_t recreations_learn_ids(struct recreations *recreations,
 }
 
 const char *recreations_get_id(const struct recreations *recreations, const char *topic) {
-    return recreations->failed_learning == 0 ? told_id(recreations, topic) : "";
+    return recreations->failed_learning == 0 ? topic_ids_get(&recreations->ids, topic) : "";
 }
 
 static void tell(const struct recreations *recreations, const rd_kafka_topic_partition_t *p) {
@@ -227,7 +225,7 @@ static void begin_anew(
             continue;
         (void)offsets_truncate(recreations->offsets, p.topic, p.partition, p.offset);
         offsets_set_topic_id(
-            recreations->offsets, p.topic, p.partition, told_id(recreations, p.topic));
+            recreations->offsets, p.topic, p.partition, topic_ids_get(&recreations->ids, p.topic));
         held_drop_of(recreations->held, p.topic, p.partition);
         recreations_forget(recreations, p.topic, p.partition);
         source_tell_committed(recreations->source, p.topic, p.partition, INT64_MAX);

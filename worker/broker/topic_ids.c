@@ -129,7 +129,7 @@ static const char *id_of(const void *topic) {
 
 const char *topic_ids_get(const struct topic_ids *ids, const char *topic) {
     const struct topic_id *known = find(ids, topic);
-    return known != NULL ? known->id : "";
+    return known != NULL && !known->is_missing ? known->id : "";
 }
 
 bool topic_ids_differ(const char *a, const char *b) {

@@ -43,7 +43,8 @@ enum topic_id_state {
 
 enum topic_id_state topic_ids_state(const struct topic_ids *ids, const char *topic);
 
-/** The id that was told last, which lives until the next is taken; "" before the first. */
+/** The id that was told last, which lives until the next is taken; "" unless it is TOPIC_ID_TOLD.
+ */
 const char *topic_ids_get(const struct topic_ids *ids, const char *topic);
 
 /** Whether both are known, and differ, and are not known to be of two clusters. */
