@@ -75,6 +75,20 @@ TEST(messages_that_retention_took_are_counted_and_named) {
     broker_stop(&broker);
 }
 
+TEST(what_retention_left_is_read_whatever_the_settings_say_of_new_groups) {
+    struct broker broker;
+    struct events events = {0};
+    struct position position;
+    struct setting settings[] = {{"auto.offset.reset", "latest"}, {NULL, NULL}};
+    overtake(&broker, "11111", 20);
+    struct source *source = consumer_start(&broker, &events, settings);
+    consumer_take_many(source, &position, 1);
+    assert_int_equal(position.offset, 20);
+    assert_int_equal(source_expired_count(source), 15);
+    consumer_stop(source);
+    broker_stop(&broker);
+}
+
 TEST(what_was_answered_before_retention_took_it_is_not_lost) {
     struct broker broker;
     struct events events = {0};
@@ -118,6 +132,7 @@ TEST(where_the_settings_forbid_a_reset_an_expired_offset_is_the_end) {
 RUN_TESTS_AT_ONCE(T(markers_of_transactions_leave_no_lag),
     T(an_end_that_came_while_the_source_was_paused_leaves_no_lag),
     T(messages_that_retention_took_are_counted_and_named),
+    T(what_retention_left_is_read_whatever_the_settings_say_of_new_groups),
     T(what_was_answered_before_retention_took_it_is_not_lost),
     T(what_was_answered_above_the_committed_offset_is_not_lost_either),
     T(where_the_settings_forbid_a_reset_an_expired_offset_is_the_end))

@@ -14,8 +14,10 @@
 
 enum {
     JOBS_MAX = 4096,
-    KEYS = 3,       /* of a partition */
-    YOUNG_MS = 3000 /* worker/README.md: what a new topic gets first may be answered twice */
+    KEYS = 3,        /* of a partition */
+    YOUNG_MS = 3000, /* worker/README.md: what a new topic gets first may be answered twice */
+    CANCELS_AROUND = 10,
+    HEARD_MS = 10000 /* after it, a worker that runs has heard of a cancel */
 };
 
 struct sent_job {
@@ -25,18 +27,20 @@ struct sent_job {
     int32_t partition;
     int64_t offset;
     bool is_excused, is_of_new_topic, may_double;
+    bool may_be_cancelled, must_be_cancelled;
+    uint64_t cancelled_ns; /* 0: it was not, or who knows when that was heard of */
     size_t answers, wrong;
     size_t place; /* of its first answer among those of all jobs */
 };
 
 struct account {
-    bool exactly_once, in_order;
+    bool exactly_once, in_order, has_poison;
     uint64_t since_ns;
     size_t places;
     size_t count;
     struct sent_job jobs[JOBS_MAX];
     int64_t read[CLUSTER_PARTITIONS];    /* results up to there are counted */
-    int64_t excused[CLUSTER_PARTITIONS]; /* jobs that come below it */
+    int64_t doubted[CLUSTER_PARTITIONS]; /* jobs that come below it are excused */
 };
 
 struct account *account_create(bool exactly_once, bool in_order) {
@@ -50,17 +54,20 @@ struct account *account_create(bool exactly_once, bool in_order) {
 
 /* Half of them are as simple as can be. */
 static enum job_kind draw_kind(void) {
-    return scheduler_draw(2) == 0 ? JOB_SINGLE : (enum job_kind)scheduler_draw(JOB_KINDS);
+    return scheduler_draw(2) == 0 ? JOB_SINGLE : (enum job_kind)scheduler_draw(JOB_SENT_BY_CHANCE);
 }
 
-void account_send(struct account *account, int32_t partition) {
+/* It would have run. */
+static bool may_run(enum job_kind kind) {
+    return kind == JOB_SINGLE || kind == JOB_ARRAY || kind == JOB_OF_STATIC;
+}
+
+static void send_one(
+    struct account *account, int32_t partition, enum job_kind kind, const char *key) {
     size_t number = account->count++;
     if (number == JOBS_MAX) abort();
-    enum job_kind kind = draw_kind();
+    struct sent_job *job = &account->jobs[number];
     struct slice bytes = job_encode(kind, number);
-    char key[32];
-    int key_size =
-        snprintf(key, sizeof key, "%" PRId32 "-%" PRIu64, partition, scheduler_draw(KEYS));
     struct log *log = cluster_find_log(WORLD_JOBS, partition);
     const struct topic *topic = cluster_find_topic(WORLD_JOBS);
     bool is_new = topic->made_ns > account->since_ns;
@@ -68,26 +75,65 @@ void account_send(struct account *account, int32_t partition) {
         .payload_size = bytes.size,
         .has_key = true,
         .key = key,
-        .key_size = (size_t)key_size};
-    account->jobs[number] = (struct sent_job){.kind = kind,
-        .topic_id = topic->id,
-        .partition = partition,
-        .offset = cluster_append(log, &record),
-        .is_of_new_topic = is_new,
-        .may_double = is_new && scheduler_now_ns() - topic->made_ns < YOUNG_MS * 1000000ull};
-    snprintf(account->jobs[number].key, sizeof account->jobs[number].key, "%s", key);
-    account->jobs[number].is_excused = account->jobs[number].offset < account->excused[partition];
+        .key_size = strlen(key)};
+    job->kind = kind;
+    job->topic_id = topic->id;
+    job->partition = partition;
+    job->offset = cluster_append(log, &record);
+    job->is_of_new_topic = is_new;
+    job->may_double = is_new && scheduler_now_ns() - topic->made_ns < YOUNG_MS * 1000000ull;
+    job->is_excused = job->offset < account->doubted[partition];
+    job->must_be_cancelled = job->cancelled_ns != 0 && may_run(kind) &&
+                             scheduler_now_ns() - job->cancelled_ns > HEARD_MS * 1000000ull;
+    snprintf(job->key, sizeof job->key, "%s", key);
     free((void *)(uintptr_t)bytes.data);
 }
 
-void account_excuse(struct account *account, int32_t partition, int64_t end, int64_t before) {
-    if (before == 0 || before > account->excused[partition]) account->excused[partition] = before;
+void account_send(struct account *account, int32_t partition) {
+    char key[32];
+    snprintf(key, sizeof key, "%" PRId32 "-%" PRIu64, partition, scheduler_draw(KEYS));
+    send_one(account, partition, draw_kind(), key);
+}
+
+void account_send_poison(struct account *account, int32_t partition) {
+    account->has_poison = true;
+    send_one(account, partition, JOB_OF_POISON, "poison");
+}
+
+bool account_has_poison(const struct account *account) {
+    return account->has_poison;
+}
+
+void account_cancel(struct account *account, bool is_prompt) {
+    size_t first = account->count > CANCELS_AROUND ? account->count - CANCELS_AROUND : 0;
+    size_t number = first + scheduler_draw(2 * CANCELS_AROUND);
+    if (number >= JOBS_MAX) return;
+    struct slice bytes = job_encode_cancel(number);
+    const struct log_record record = {.payload = bytes.data, .payload_size = bytes.size};
+    (void)cluster_append(cluster_find_log(WORLD_CONTROL, 0), &record);
+    account->jobs[number].may_be_cancelled = true;
+    if (is_prompt) account->jobs[number].cancelled_ns = scheduler_now_ns();
+    free((void *)(uintptr_t)bytes.data);
+}
+
+void account_excuse(struct account *account, int32_t partition, int64_t begin, int64_t end) {
     for (size_t i = 0; i < account->count; i++)
-        if (account->jobs[i].partition == partition && account->jobs[i].offset >= end)
+        if (account->jobs[i].partition == partition && account->jobs[i].offset >= begin &&
+            account->jobs[i].offset < end)
             account->jobs[i].is_excused = true;
 }
 
+void account_doubt(struct account *account, int32_t partition, int64_t end) {
+    if (end == 0 || end > account->doubted[partition]) account->doubted[partition] = end;
+}
+
 /* ---- results ---- */
+
+static bool is_right(const struct sent_job *job, size_t number, const msgpack_object *result) {
+    if (job_is_cancelled_by(result) && job->may_be_cancelled) return true;
+    if (job->must_be_cancelled) fprintf(stderr, "job-%zu was cancelled, and ran\n", number);
+    return job_is_answered_by(job->kind, number, result) && !job->must_be_cancelled;
+}
 
 static void count_result(struct account *account, const struct log_record *record) {
     msgpack_unpacked unpacked;
@@ -99,7 +145,7 @@ static void count_result(struct account *account, const struct log_record *recor
     if (number < account->count) {
         struct sent_job *job = &account->jobs[number];
         if (job->answers++ == 0) job->place = account->places++;
-        job->wrong += !job_is_answered_by(job->kind, number, &unpacked.data);
+        job->wrong += !is_right(job, number, &unpacked.data);
     } else {
         fprintf(stderr, "a result of no job\n");
     }
@@ -139,8 +185,8 @@ static const struct sent_job *find_before(const struct account *account, size_t 
     const struct sent_job *job = &account->jobs[number];
     for (size_t i = number; i-- > 0;) {
         const struct sent_job *before = &account->jobs[i];
-        if (before->topic_id == job->topic_id && strcmp(before->key, job->key) == 0 &&
-            before->answers > 0 && !before->is_excused)
+        if (before->topic_id == job->topic_id && before->partition == job->partition &&
+            strcmp(before->key, job->key) == 0 && before->answers > 0 && !before->is_excused)
             return before;
     }
     return NULL;

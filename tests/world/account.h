@@ -17,11 +17,19 @@ struct account *account_create(bool exactly_once, bool in_order);
 /** Sends one more job, of any kind and any key, to a partition of the job topic. */
 void account_send(struct account *account, int32_t partition);
 
-/**
- * The partition lost its end: jobs from there on may be answered or not. With `before`, so may
- * those that come in their places, up to that offset: who read so far cannot know them.
- */
-void account_excuse(struct account *account, int32_t partition, int64_t end, int64_t before);
+/** Sends one that ends its executor, with a key of its own. */
+void account_send_poison(struct account *account, int32_t partition);
+bool account_has_poison(const struct account *account);
+
+/** Cancels one of the latest jobs, or of those that come next. With `is_prompt`, workers hear of it
+ * soon: what is sent later must not run. */
+void account_cancel(struct account *account, bool is_prompt);
+
+/** The log lost these jobs: they may be answered or not. */
+void account_excuse(struct account *account, int32_t partition, int64_t begin, int64_t end);
+
+/** So may those that will be sent below this offset: who read so far cannot know them. */
+void account_doubt(struct account *account, int32_t partition, int64_t end);
 
 /** How many jobs have no answer yet that readers can see, and are not excused. */
 size_t account_count_unanswered(struct account *account);

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "world/scheduler.h"
 
 struct cluster {
@@ -84,6 +85,7 @@ static const void *keep(const void *bytes, size_t size) {
 static struct log_record *keep_record(const struct log_record *record) {
     struct log_record *kept = scheduler_alloc(sizeof *kept);
     *kept = *record;
+    kept->time_ms = (int64_t)clock_unix_ms();
     if (record->has_key) kept->key = keep(record->key, record->key_size);
     kept->payload = keep(record->payload, record->payload_size);
     kept->headers = scheduler_alloc(record->header_count * sizeof kept->headers[0] + 1);

@@ -21,11 +21,20 @@ static const char *const texts[JOB_KINDS] = {
         "deadline_ms: 1790000000000\n"
         "buffers: {x: {data: {f32: [%zu, 1]}}, y: {data: {f32: [1, 1]}}}\n"
         "steps: [{program: saxpy, args: [{f32: 2}, x, y, {u32: 2}], elements: 2}]\n",
+    [JOB_OF_STATIC] = "buffers: {x: {data: {f32: [%zu, 1]}}, y: {data: {f32: [0, 0]}},\n"
+                      "    ones: {static: "
+                      "sha256:80b8fd6d60fa85fd14a38b5295cb92abd80dfec5ca406c9f969609a79d36809d,\n"
+                      "        data: {f32: [1, 1]}}}\n"
+                      "steps: [{program: saxpy, args: [{f32: 2}, x, y, {u32: 2}], elements: 2},\n"
+                      "    {program: saxpy, args: [{f32: 1}, ones, y, {u32: 2}], elements: 2}]\n",
+    [JOB_OF_POISON] = "buffers: {x: {data: {u32: [%zu]}}, y: {data: {u32: [0]}}}\n"
+                      "steps: [{program: poison, entry: trap, args: [y], grid: [1]}]\n",
 };
 
 /* NULL: it succeeds. */
-static const char *const errors[JOB_KINDS] = {
-    [JOB_OF_UNKNOWN_PROGRAM] = "unknown_program", [JOB_WITHOUT_TIME] = "deadline_exceeded"};
+static const char *const errors[JOB_KINDS] = {[JOB_OF_UNKNOWN_PROGRAM] = "unknown_program",
+    [JOB_WITHOUT_TIME] = "deadline_exceeded",
+    [JOB_OF_POISON] = "worker_crash"};
 
 struct slice job_encode(enum job_kind kind, size_t number) {
     char yaml[YAML_SIZE];
@@ -35,6 +44,23 @@ struct slice job_encode(enum job_kind kind, size_t number) {
     snprintf(yaml + used, sizeof yaml - (size_t)used, texts[kind], number);
 #pragma GCC diagnostic pop
     return test_job_bytes(yaml);
+}
+
+struct slice job_encode_cancel(size_t number) {
+    char id[32];
+    int id_size = snprintf(id, sizeof id, "job-%zu", number);
+    msgpack_sbuffer bytes;
+    msgpack_packer packer;
+    msgpack_sbuffer_init(&bytes);
+    msgpack_packer_init(&packer, &bytes, msgpack_sbuffer_write);
+    msgpack_pack_map(&packer, 3);
+    msgpack_pack_str_with_body(&packer, "v", 1);
+    msgpack_pack_int(&packer, 1);
+    msgpack_pack_str_with_body(&packer, "id", 2);
+    msgpack_pack_str_with_body(&packer, id, (size_t)id_size);
+    msgpack_pack_str_with_body(&packer, "action", 6);
+    msgpack_pack_str_with_body(&packer, "cancel", 6);
+    return slice_of(msgpack_sbuffer_release(&bytes), bytes.size);
 }
 
 static const msgpack_object *get(const msgpack_object *map, const char *key) {
@@ -73,6 +99,12 @@ static bool has_numbers(const msgpack_object *result, size_t instances, size_t n
     size_t size = instances * FLOATS * sizeof expected[0];
     return data != NULL && data->type == MSGPACK_OBJECT_BIN && data->via.bin.size == size &&
            memcmp(data->via.bin.ptr, expected, size) == 0;
+}
+
+bool job_is_cancelled_by(const msgpack_object *result) {
+    char code[64];
+    copy_text(get(get(result, "error"), "code"), code);
+    return strcmp(code, "cancelled") == 0;
 }
 
 bool job_is_answered_by(enum job_kind kind, size_t number, const msgpack_object *result) {

@@ -14,16 +14,25 @@
 enum job_kind {
     JOB_SINGLE,
     JOB_ARRAY,
-    JOB_OF_UNKNOWN_PROGRAM, /* its answer is an error */
-    JOB_WITHOUT_TIME,       /* so is its: the deadline has passed */
+    JOB_OF_UNKNOWN_PROGRAM,             /* its answer is an error */
+    JOB_WITHOUT_TIME,                   /* so is its: the deadline has passed */
+    JOB_OF_STATIC,                      /* with the bytes of a static that all of them share */
+    JOB_SENT_BY_CHANCE,                 /* these are */
+    JOB_OF_POISON = JOB_SENT_BY_CHANCE, /* ends its executor; its answer is the verdict */
     JOB_KINDS
 };
 
 /** The bytes of a job, to be freed. */
 struct slice job_encode(enum job_kind kind, size_t number);
 
+/** A message of the control topic that cancels that job, to be freed. */
+struct slice job_encode_cancel(size_t number);
+
 /** The number of the job that a result is of; SIZE_MAX: of none. */
 size_t job_number_of(const msgpack_object *result);
+
+/** Whether the answer says that the job was cancelled. */
+bool job_is_cancelled_by(const msgpack_object *result);
 
 /** Whether the result is the one that this job must have; if not, tells what it says. */
 bool job_is_answered_by(enum job_kind kind, size_t number, const msgpack_object *result);

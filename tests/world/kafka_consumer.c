@@ -342,6 +342,13 @@ rd_kafka_error_t *rd_kafka_consumer_close_queue(rd_kafka_t *client, rd_kafka_que
     return NULL;
 }
 
+/* Of one that is in no group. */
+rd_kafka_resp_err_t rd_kafka_consumer_close(rd_kafka_t *client) {
+    forget_all(client);
+    client->is_closed = true;
+    return RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
 int rd_kafka_consumer_closed(rd_kafka_t *client) {
     return client->is_closed;
 }
@@ -389,6 +396,13 @@ rd_kafka_resp_err_t rd_kafka_commit_queue(rd_kafka_t *client,
     return RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
+/* The first record that is as new. */
+static int64_t find_time(const struct log *log, int64_t time_ms) {
+    for (int64_t offset = log->low; offset < log->end; offset++)
+        if (log->records[offset]->time_ms >= time_ms) return offset;
+    return RD_KAFKA_OFFSET_END;
+}
+
 rd_kafka_resp_err_t rd_kafka_offsets_for_times(
     rd_kafka_t *client, rd_kafka_topic_partition_list_t *partitions, int timeout_ms) {
     if (!kafka_reach(client, kafka_until_ns(timeout_ms))) return RD_KAFKA_RESP_ERR__TIMED_OUT;
@@ -397,7 +411,9 @@ rd_kafka_resp_err_t rd_kafka_offsets_for_times(
         const struct log *log = cluster_find_log(p->topic, p->partition);
         p->err = log != NULL ? RD_KAFKA_RESP_ERR_NO_ERROR : RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION;
         if (log == NULL) continue;
-        p->offset = p->offset == RD_KAFKA_OFFSET_BEGINNING ? log->low : cluster_stable_end(log);
+        if (p->offset == RD_KAFKA_OFFSET_BEGINNING) p->offset = log->low;
+        else if (p->offset == RD_KAFKA_OFFSET_END) p->offset = cluster_stable_end(log);
+        else p->offset = find_time(log, p->offset);
     }
     kafka_pass_time();
     return RD_KAFKA_RESP_ERR_NO_ERROR;

@@ -110,7 +110,6 @@ static void arrive(rd_kafka_t *client, struct sent *sent) {
         if (client->id != NULL) client->phase = PHASE_FAILED;
         return;
     }
-    sent->record.time_ms = (int64_t)(now_ns / 1000000u);
     if (client->id != NULL) {
         sent->record.txn = producer_id_open(client->id);
         producer_id_touch(client->id, log);

@@ -17,7 +17,8 @@
 
 enum {
     FRAMES_MAX = 32,
-    LOOK_MS = 20, /* real time, between two looks for a process that died with the world in hand */
+    LOOK_MS = 20,   /* real time, between two looks for a process that died with the world in hand,
+                       should its signal come too early */
     STEP_NS = 1000, /* what a step takes */
     SWITCH_ONE_IN = 8,
     STATUS_STUCK = 97
@@ -77,7 +78,12 @@ static struct slot *add_slot(pid_t process) {
     return slot;
 }
 
+/* Of SIGCHLD: it ends the wait for a turn. */
+static void on_death(int signal) {}
+
 void scheduler_begin(uint64_t seed) {
+    const struct sigaction action = {.sa_handler = on_death};
+    (void)sigaction(SIGCHLD, &action, NULL);
     world = mmap(NULL, REGION_BYTES, PROT_READ | PROT_WRITE,
         MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (world == MAP_FAILED) abort();
@@ -234,7 +240,7 @@ static void await_turn(void) {
     /* acquire: see give_turn() */
     while (atomic_load_explicit(&self->turn, memory_order_acquire) == 0) {
         long woken = futex(&self->turn, FUTEX_WAIT, 0, is_first ? &look : NULL);
-        if (is_first && woken != 0 && errno == ETIMEDOUT) look_for_dead();
+        if (is_first && woken != 0 && (errno == ETIMEDOUT || errno == EINTR)) look_for_dead();
     }
     atomic_store_explicit(&self->turn, 0, memory_order_relaxed); /* only its thread looks now */
 }

@@ -3,117 +3,139 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
-#include "broker/consumer.h"
-#include "broker/transaction.h"
+#include "base/pulse.h"
+#include "broker/connect.h"
+#include "cpu_driver/cpu_driver.h"
 #include "pipeline/executor.h"
+#include "state/crash.h"
 #include "world/scheduler.h"
 
-enum { STATE_LOCK_MS = 1000 };
+enum { STATE_LOCK_MS = 1000, CONFIG_SIZE = 2048 };
 
-static void on_event(
-    void *context, enum log_level level, const char *text, const struct error *err) {
-    const struct worker *worker = context;
-    if (!worker->tells) return;
-    fprintf(stderr, "    %s %s%s%s\n", worker->name, text, err != NULL ? ": " : "",
-        err != NULL ? err->message : "");
+/* As small as they can be, since each life begins with filling its memory. */
+static const char config[] =
+    "driver: cpu\n"
+    "cpu_driver: {memory_bytes: 64MiB, faults: '%s'}\n"
+    "lanes: 2\n"
+    "lane_depth: 1\n"
+    "lane_slab_bytes: 64KiB\n"
+    "admission: {threads: 1}\n"
+    "prepare: {threads: 1}\n"
+    "batch: {stream: copied}\n"
+    "limits: {jobs_in_flight: 256, job_bytes: 1MiB, array_bytes: 1MiB}\n"
+    "programs: {dir: '%s'}\n"
+    "delivery: %s\n"
+    "ordering: %s\n"
+    "drain_timeout_ms: %s\n"
+    "telemetry: {interval_ms: %s}\n"
+    "topics: {jobs: [" WORLD_JOBS "], results: " WORLD_RESULTS ", dead_letters: " WORLD_DEAD_LETTERS
+    ", telemetry: " WORLD_TELEMETRY ", control: " WORLD_CONTROL "}\n"
+    "kafka:\n"
+    "  bootstrap_servers: world:1\n"
+    "  group: workers\n"
+    "  consumer: {auto.offset.reset: %s%s}\n";
+
+/* Each worker of a world is on a machine of its own. */
+static const struct worker *worker;
+static struct connection connection;
+
+int __wrap_gethostname(char *name, size_t size);
+int __wrap_gethostname(char *name, size_t size) {
+    snprintf(name, size, "%s", worker->name);
+    return 0;
 }
 
-static void fill(struct settings *settings, const struct worker *worker) {
+static void configure(struct settings *settings) {
+    char text[CONFIG_SIZE];
+    struct problems problems;
+    int size = snprintf(text, sizeof text, config, worker->faults, worker->programs,
+        worker->exactly_once ? "exactly_once" : "at_least_once", worker->in_order ? "key" : "none",
+        worker->has_short_interval ? "10s" : "25s", worker->tells_telemetry ? "10s" : "0s",
+        worker->reads_latest ? "latest" : "earliest",
+        worker->has_short_interval ? ", max.poll.interval.ms: 21000" : "");
+    problems_init(&problems);
     settings_init(settings);
-    settings->driver = DRIVER_CPU;
-    settings->lanes = 2;
-    settings->lane_depth = 1;
-    settings->admission.threads = 1;
-    settings->prepare.threads = 1;
-    settings->batch.stream = STREAM_COPIED;
-    settings->delivery = worker->exactly_once ? EXACTLY_ONCE : AT_LEAST_ONCE;
-    settings->ordering = worker->in_order ? ORDERING_KEY : ORDERING_NONE;
-    free(settings->cpu_driver.faults);
-    settings->cpu_driver.faults = strdup(worker->faults);
-    free(settings->programs.dir);
-    settings->programs.dir = strdup(GPU_WORKER_PROGRAMS_DIR);
-}
-
-struct beginning {
-    const struct worker *worker;
-    const struct settings *settings;
-};
-
-static enum err open_sink(const struct beginning *beginning, struct source *source,
-    struct sink **ret, struct error *err) {
-    const struct settings *settings = beginning->settings;
-    struct transaction_options options = {
-        .producer = {.kafka = {.bootstrap_servers = "world:1",
-                         .on_event = on_event,
-                         .context = (void *)(uintptr_t)beginning->worker},
-            .results_topic = WORLD_RESULTS,
-            .dead_letters_topic = WORLD_DEAD_LETTERS},
-        .source = source,
-        .commit_interval_ms = settings->commit_interval_ms,
-        .messages_max = settings->limits.jobs_in_flight / 2 + 1};
-    if (settings->delivery == AT_LEAST_ONCE) return producer_create(&options.producer, ret, err);
-    options.producer.transactional_id = beginning->worker->name;
-    return transaction_create(&options, ret, err);
+    settings_parse(settings, worker->name, slice_of(text, (size_t)size), &problems);
+    problems_print(&problems, worker->name);
+    if (problems.count > 0) abort();
+    problems_fini(&problems);
 }
 
 static enum err begin(void *context, struct executor_life *ret, struct error *err) {
-    static char topic[] = WORLD_JOBS;
-    static char *const topics[] = {topic};
-    const struct beginning *beginning = context;
-    const struct settings *settings = beginning->settings;
+    const struct settings *settings = context;
+    const struct membership membership = {
+        .instance_id = worker->is_static ? worker->name : "", .owner = worker->owner};
+    struct state *state;
     struct error set_aside;
-    *ret = (struct executor_life){0};
-    enum err code =
-        state_open(beginning->worker->state, STATE_LOCK_MS, &ret->state, &set_aside, err);
+    enum err code = state_open(worker->state, STATE_LOCK_MS, &state, &set_aside, err);
     if (code != ERR_OK) return code;
-    const struct worker *worker = beginning->worker;
-    char *keys[] = {"auto.offset.reset", "max.poll.interval.ms"};
-    char *values[] = {
-        worker->reads_latest ? "latest" : "earliest", (char *)(uintptr_t)worker->poll_interval};
-    const struct consumer_options consumer = {
-        .kafka = {.bootstrap_servers = "world:1",
-            .setting_count = worker->poll_interval != NULL ? 2 : 1,
-            .setting_keys = keys,
-            .setting_values = values,
-            .on_event = on_event,
-            .context = (void *)(uintptr_t)beginning->worker},
-        .group = "workers",
-        .instance_id = worker->is_static ? worker->name : "",
-        .owner = state_draw_life(),
-        .fetch_ahead_bytes = 1 << 20,
-        .topic_count = 1,
-        .topics = topics,
-        .commits_elsewhere = beginning->worker->exactly_once,
-        .commit_interval_ms = settings->commit_interval_ms,
-        .drain_timeout_ms = settings->drain_timeout_ms,
-        .poll_interval_ms = settings_poll_interval_ms(settings)};
-    code = consumer_create(&consumer, &ret->source, err);
-    if (code == ERR_OK) code = open_sink(beginning, ret->source, &ret->sink, err);
-    return code;
+    crash_watch(state);
+    pulse_keep(state_pulses(state));
+    code = connect_kafka(settings, 0, &membership, NULL, &connection, err);
+    if (code != ERR_OK) return code;
+    *ret = (struct executor_life){.source = connection.source,
+        .sink = connection.sink,
+        .telemetry = connection.telemetry,
+        .control = connection.control,
+        .state = state};
+    return ERR_OK;
+}
+
+static void leave(const struct error *err) {
+    scheduler_exit(WORKER_LOST_GPU);
+}
+
+/* What it had of the device is given back, and it never wrote where it should not. */
+static bool has_left_nothing(void) {
+    struct cpu_driver_counters counters = cpu_driver_counters();
+    uint64_t live = counters.allocations_live + counters.device_bytes_live +
+                    counters.pinned_bytes_live + counters.registered_bytes_live +
+                    counters.streams_live + counters.events_live + counters.modules_live +
+                    counters.graphs_live;
+    uint64_t mistakes = counters.hazards + counters.freed_in_use + counters.writes_after_free +
+                        counters.guards_broken;
+    if (live + mistakes > 0)
+        fprintf(stderr, "%s leaves %llu things of its device, and made %llu mistakes\n",
+            worker->name, (unsigned long long)live, (unsigned long long)mistakes);
+    return live + mistakes == 0;
 }
 
 static int run(void *context) {
-    const struct worker *worker = context;
+    worker = context;
     struct settings settings;
     struct executor_summary summary;
     struct error err;
-    fill(&settings, worker);
+    configure(&settings);
     log_init(worker->tells ? LOG_WARN : LOG_OFF, LOG_TEXT);
-    struct beginning beginning = {worker, &settings};
-    const struct executor_options options = {
-        .settings = &settings, .begin = begin, .context = &beginning, .stop = worker->stop};
+    const struct executor_options options = {.settings = &settings,
+        .begin = begin,
+        .context = &settings,
+        .on_lost = leave,
+        .stop = worker->stop};
     enum err code = executor_run(&options, &summary, &err);
-    if (code == ERR_OK) return 0;
     if (code == ERR_TIMEOUT) return WORKER_IS_LATE;
-    if (err_is_sticky(code)) return WORKER_LOST_GPU;
+    connection_fini(&connection);
+    if (code == ERR_OK) return has_left_nothing() ? 0 : 1;
     if (worker->tells) fprintf(stderr, "    %s ended: %s\n", worker->name, err.message);
     return 1;
 }
 
-void worker_start(struct worker *worker) {
-    atomic_store(worker->stop, false);
-    worker->process = scheduler_fork(run, worker);
-    if (worker->tells)
-        fprintf(stderr, "    %s is process %d\n", worker->name, (int)worker->process);
+void worker_note_crash(const struct worker *dead, int status) {
+    struct state_death death = {.kind = STATE_DEATH_SIGNAL, .native = WTERMSIG(status)};
+    struct state *state;
+    struct error err;
+    snprintf(death.message, sizeof death.message, "signal %d", WTERMSIG(status));
+    if (state_amend(dead->state, STATE_LOCK_MS, &state, &err) != ERR_OK) abort();
+    state_record_death(state, &death);
+    if (state_save(state, &err) != ERR_OK) abort();
+    state_close(state);
+}
+
+void worker_start(struct worker *started) {
+    atomic_store(started->stop, false);
+    started->process = scheduler_fork(run, started);
+    if (started->tells)
+        fprintf(stderr, "    %s is process %d\n", started->name, (int)started->process);
 }

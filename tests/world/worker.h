@@ -7,11 +7,14 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #define WORLD_JOBS "jobs"
 #define WORLD_RESULTS "results"
 #define WORLD_DEAD_LETTERS "dead-letters"
+#define WORLD_TELEMETRY "telemetry"
+#define WORLD_CONTROL "control"
 
 enum {
     WORKER_IS_LATE = 6, /* the status of one that was asked to stop, and whose device took longer */
@@ -20,17 +23,23 @@ enum {
 
 struct worker {
     pid_t process;
-    const char *state; /* the path of its state file */
-    bool exactly_once, in_order, tells;
-    char name[64];             /* of its transactions, which a restart keeps */
-    bool is_static;            /* it is a member of this name, too */
-    bool reads_latest;         /* auto.offset.reset */
-    const char *poll_interval; /* max.poll.interval.ms; NULL: the worker's own */
-    char faults[64];           /* of its device (cpu_driver/cpu_driver.h) */
-    atomic_bool *stop;         /* in the region */
+    const char *state;    /* the path of its state file */
+    const char *programs; /* the path of their folder */
+    uint64_t owner;       /* of its state file */
+    bool exactly_once, in_order, tells_telemetry;
+    char name[64];           /* of its machine, and so of its transactions, which a restart keeps */
+    bool is_static;          /* it is a member of this name, too */
+    bool reads_latest;       /* auto.offset.reset */
+    bool has_short_interval; /* max.poll.interval.ms is as short as it may be */
+    char faults[64];         /* of its device (cpu_driver/cpu_driver.h) */
+    atomic_bool *stop;       /* in the region */
+    bool tells;              /* what it logs, to standard error */
 };
 
 /** Starts it, once more too. */
 void worker_start(struct worker *worker);
+
+/** What a supervisor notes for the next life of one that crashed, and ended with this status. */
+void worker_note_crash(const struct worker *worker, int status);
 
 #endif

@@ -5,7 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "state/crash.h"
 #include "world/account.h"
 #include "world/cluster.h"
 #include "world/scheduler.h"
@@ -19,6 +23,7 @@ enum {
     PAUSE_MS_MAX = 4000,
     SILENCE_MS_MAX = 40000,
     LOOK_MS = 100,
+    DEATHS_MAX = 100,
     PATIENCE_MS = 3600000 /* for the last answer, with all time-outs and slow copies */
 };
 
@@ -26,8 +31,8 @@ struct world {
     const struct world_options *options;
     struct account *account;
     struct worker workers[WORKERS_MAX];
-    char states[WORKERS_MAX][512];
-    size_t worker_count;
+    char states[WORKERS_MAX][512], programs[512];
+    size_t worker_count, deaths;
     uint32_t events; /* those that this one may have */
     bool exactly_once, in_order;
 };
@@ -57,12 +62,14 @@ static struct topic *jobs_topic(void) {
     return cluster_find_topic(WORLD_JOBS);
 }
 
+static int32_t any_partition(void) {
+    return (int32_t)scheduler_draw((uint64_t)jobs_topic()->partition_count);
+}
+
 static void send_jobs(struct world *world) {
     size_t count = 1 + scheduler_draw(JOBS_A_STEP_MAX);
     tell(world, "%zu jobs are sent", count);
-    for (size_t i = 0; i < count; i++)
-        account_send(
-            world->account, (int32_t)scheduler_draw((uint64_t)jobs_topic()->partition_count));
+    for (size_t i = 0; i < count; i++) account_send(world->account, any_partition());
 }
 
 static void kill_worker(struct world *world) {
@@ -73,33 +80,41 @@ static void kill_worker(struct world *world) {
     worker_start(worker);
 }
 
-/* The supervisor's part: a GPU is lost once in a worker's life, and no job is to blame. */
-static void restart_those_without_gpu(struct world *world) {
+/* A GPU is lost once in a worker's life, and no job is to blame; for crashes one is. */
+static bool may_die(const struct world *world, int status) {
+    bool has_crashed = WIFSIGNALED(status) && crash_is_signal(WTERMSIG(status));
+    return world->deaths < DEATHS_MAX &&
+           (status == WORKER_LOST_GPU << 8 || (has_crashed && account_has_poison(world->account)));
+}
+
+/* The supervisor's part. */
+static void restart_the_dead(struct world *world) {
     int status;
     for (size_t i = 0; i < world->worker_count; i++) {
         struct worker *worker = &world->workers[i];
-        if (!scheduler_has_ended(worker->process, &status) || status != WORKER_LOST_GPU << 8)
-            continue;
-        tell(world, "%s has lost its GPU", worker->name);
+        if (!scheduler_has_ended(worker->process, &status) || !may_die(world, status)) continue;
+        tell(world, "%s has died with %#x", worker->name, (unsigned)status);
+        if (WIFSIGNALED(status)) worker_note_crash(worker, status);
         worker->faults[0] = 0;
+        world->deaths++;
         worker_start(worker);
     }
 }
 
 static void pass_time(struct world *world) {
-    restart_those_without_gpu(world);
+    restart_the_dead(world);
     scheduler_sleep_ns(LOOK_MS * 1000000u);
 }
 
 /* While no broker answers it cannot commit, and says so. */
-static bool await_end(struct worker *worker, uint64_t since_ns) {
+static bool await_end(const struct world *world, const struct worker *worker, uint64_t since_ns) {
     int status;
     uint64_t until_ns = scheduler_now_ns() + PATIENCE_MS * 1000000ull;
     while (!scheduler_has_ended(worker->process, &status) && scheduler_now_ns() < until_ns)
         scheduler_sleep_ns(LOOK_MS * 1000000u);
     bool has_ended = scheduler_has_ended(worker->process, &status);
-    if (has_ended && (status == 0 || status == WORKER_IS_LATE << 8 ||
-                         status == WORKER_LOST_GPU << 8 || cluster_down_until_ns() > since_ns))
+    if (has_ended && (status == 0 || status == WORKER_IS_LATE << 8 || may_die(world, status) ||
+                         cluster_down_until_ns() > since_ns))
         return true;
     fprintf(stderr, "%s was asked to stop, and ended with %#x\n", worker->name, (unsigned)status);
     return false;
@@ -109,7 +124,7 @@ static bool stop_worker(struct world *world) {
     struct worker *worker = any_worker(world);
     tell(world, "%s is asked to stop", worker->name);
     atomic_store(worker->stop, true);
-    if (!await_end(worker, scheduler_now_ns())) return false;
+    if (!await_end(world, worker, scheduler_now_ns())) return false;
     worker->faults[0] = 0;
     worker_start(worker);
     return true;
@@ -138,7 +153,7 @@ static void add_partition(struct world *world) {
 /* As a tool does that mirrors the group's offsets: an earlier offset, and the text of the last. */
 static void move_commit(struct world *world) {
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
-    int32_t partition = (int32_t)scheduler_draw((uint64_t)jobs_topic()->partition_count);
+    int32_t partition = any_partition();
     rd_kafka_topic_partition_list_add(list, WORLD_JOBS, partition);
     group_fetch(list, false);
     rd_kafka_topic_partition_t *p = &list->elems[0];
@@ -153,7 +168,7 @@ static void move_commit(struct world *world) {
 }
 
 static void truncate_log(struct world *world) {
-    int32_t partition = (int32_t)scheduler_draw((uint64_t)jobs_topic()->partition_count);
+    int32_t partition = any_partition();
     struct log *log = cluster_find_log(WORLD_JOBS, partition);
     if (log->end <= log->low) return;
     int64_t end = log->end - 1 - (int64_t)scheduler_draw((uint64_t)(log->end - log->low) / 2 + 1);
@@ -161,16 +176,40 @@ static void truncate_log(struct world *world) {
     tell(world, "%s [%" PRId32 "] is cut from %" PRId64 " to %" PRId64, WORLD_JOBS, partition,
         log->end, end);
     account_excuse(world->account, partition, end, log->end);
+    account_doubt(world->account, partition, log->end);
     cluster_truncate(log, end);
+}
+
+static void expire_log(struct world *world) {
+    int32_t partition = any_partition();
+    struct log *log = cluster_find_log(WORLD_JOBS, partition);
+    int64_t low = log->low + (int64_t)scheduler_draw((uint64_t)(log->end - log->low) + 1);
+    tell(world, "%s [%" PRId32 "] expires up to %" PRId64, WORLD_JOBS, partition, low);
+    account_excuse(world->account, partition, log->low, low);
+    log->low = low;
 }
 
 static void recreate_topic(struct world *world) {
     int32_t count = 1 + (int32_t)scheduler_draw(PARTITIONS_MAX);
-    for (int32_t p = 0; p < PARTITIONS_MAX; p++) account_excuse(world->account, p, 0, 0);
+    for (int32_t p = 0; p < PARTITIONS_MAX; p++) {
+        account_excuse(world->account, p, 0, INT64_MAX);
+        account_doubt(world->account, p, 0);
+    }
     tell(world, "the job topic is made anew, with %" PRId32 " partitions", count);
     cluster_delete_topic(WORLD_JOBS);
     scheduler_sleep_ns(1 + scheduler_draw(3000000000u));
     cluster_make_topic(WORLD_JOBS, count);
+}
+
+static void send_poison(struct world *world) {
+    tell(world, "a job is sent that ends its executor");
+    account_send_poison(world->account, any_partition());
+}
+
+/* Workers that are frozen, or have no brokers, hear of it late. */
+static void cancel_job(struct world *world) {
+    tell(world, "a job is cancelled");
+    account_cancel(world->account, (world->events & (WORLD_FREEZES | WORLD_OUTAGES)) == 0);
 }
 
 /* One of those that this world may have; none, in one that is spared. */
@@ -190,6 +229,9 @@ static bool let_happen(struct world *world) {
         break;
     case WORLD_TRUNCATIONS: truncate_log(world); break;
     case WORLD_RECREATIONS: recreate_topic(world); break;
+    case WORLD_EXPIRIES: expire_log(world); break;
+    case WORLD_POISONS: send_poison(world); break;
+    case WORLD_CANCELS: cancel_job(world); break;
     }
     return true;
 }
@@ -203,13 +245,16 @@ static void configure(struct world *world, struct worker *worker) {
     if (like != NULL) {
         worker->is_static = like->is_static;
         worker->reads_latest = like->reads_latest;
-        worker->poll_interval = like->poll_interval;
+        worker->has_short_interval = like->has_short_interval;
+        worker->tells_telemetry = like->tells_telemetry;
     } else {
         worker->is_static = scheduler_draw(3) == 0;
         worker->reads_latest = scheduler_draw(4) == 0 && (world->events & WORLD_RECREATIONS) == 0;
-        worker->poll_interval = scheduler_draw(3) == 0 ? "21000" : NULL;
+        worker->has_short_interval = scheduler_draw(3) == 0;
+        worker->tells_telemetry = scheduler_draw(4) == 0;
     }
-    switch (scheduler_draw(4)) {
+    /* whoever loses its GPU while it runs a suspect alone convicts that */
+    switch (scheduler_draw((world->events & WORLD_POISONS) != 0 ? 2 : 4)) {
     case 0:
     case 1:
         snprintf(worker->faults, sizeof worker->faults, "seed=%d;cuMemcpyDtoHAsync:slow=%ds@p0.1",
@@ -238,6 +283,19 @@ static void await_first(struct world *world) {
     rd_kafka_topic_partition_list_destroy(list);
 }
 
+/* Those that its jobs name. */
+static void link_programs(struct world *world) {
+    static const char *const folders[][2] = {
+        {"saxpy", GPU_WORKER_PROGRAMS_DIR "/saxpy"}, {"poison", GPU_WORKER_POISON_DIR}};
+    snprintf(world->programs, sizeof world->programs, "%s/programs", world->options->folder);
+    if (mkdir(world->programs, 0700) != 0) abort();
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+        char path[1024];
+        snprintf(path, sizeof path, "%s/%s", world->programs, folders[i][0]);
+        if (symlink(folders[i][1], path) != 0) abort();
+    }
+}
+
 static void begin(struct world *world) {
     cluster_begin();
     group_begin(world->options->tells);
@@ -249,11 +307,16 @@ static void begin(struct world *world) {
     cluster_make_topic(WORLD_JOBS, 1 + (int32_t)scheduler_draw(PARTITIONS_MAX));
     cluster_make_topic(WORLD_RESULTS, 1);
     cluster_make_topic(WORLD_DEAD_LETTERS, 1);
+    cluster_make_topic(WORLD_TELEMETRY, 1);
+    cluster_make_topic(WORLD_CONTROL, 1);
+    link_programs(world);
     for (size_t i = 0; i < world->worker_count; i++) {
         struct worker *worker = &world->workers[i];
         snprintf(
             world->states[i], sizeof world->states[i], "%s/state-%zu", world->options->folder, i);
         *worker = (struct worker){.state = world->states[i],
+            .programs = world->programs,
+            .owner = 1 + scheduler_draw(UINT64_MAX),
             .exactly_once = world->exactly_once,
             .in_order = world->in_order,
             .tells = world->options->tells,
@@ -281,7 +344,7 @@ static bool end(struct world *world) {
     tell(world, "all stop");
     for (size_t i = 0; i < world->worker_count; i++) atomic_store(world->workers[i].stop, true);
     for (size_t i = 0; i < world->worker_count; i++)
-        ret = await_end(&world->workers[i], since_ns) && ret;
+        ret = await_end(world, &world->workers[i], since_ns) && ret;
     return account_is_right(world->account) && account_commits_are_right(world->account) && ret;
 }
 
@@ -294,7 +357,7 @@ bool world_run(const struct world_options *options) {
     for (steps = most > 0 && most < steps ? most : steps; steps > 0 && ret; steps--) {
         send_jobs(&world);
         sleep_up_to_ms(PAUSE_MS_MAX);
-        restart_those_without_gpu(&world);
+        restart_the_dead(&world);
         ret = let_happen(&world) && account_commits_are_right(world.account);
         sleep_up_to_ms(scheduler_draw(2) == 0 ? PAUSE_MS_MAX : PAUSE_MS_MAX / 100);
     }

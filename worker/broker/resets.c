@@ -7,7 +7,7 @@
 
 #include "broker/assignment.h"
 
-enum { TOPIC_NAME_MAX = 249 };
+enum { TOPIC_NAME_MAX = 249, QUERY_TIMEOUT_MS = 1000 };
 
 /*
  * Since librdkafka 2.0 the line is "[thrd:main]: TOPIC [PARTITION]: offset reset (at offset FROM
@@ -87,6 +87,15 @@ static int64_t end_of_log(
     return high;
 }
 
+/* From `from` on, the first offset that the log still has; `from` where that is unknown. */
+static int64_t find_start(
+    const struct resets *resets, const char *topic, int32_t partition, int64_t from) {
+    int64_t low, high;
+    rd_kafka_resp_err_t code = rd_kafka_query_watermark_offsets(
+        resets->recreations->client, topic, partition, &low, &high, QUERY_TIMEOUT_MS);
+    return code == RD_KAFKA_RESP_ERR_NO_ERROR && low > from ? low : from;
+}
+
 static void go_on_at(const struct resets *resets, const char *topic, int32_t partition,
     int64_t offset, struct error *failure) {
     rd_kafka_resp_err_t code =
@@ -94,15 +103,24 @@ static void go_on_at(const struct resets *resets, const char *topic, int32_t par
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR) client_lost(failure, code, "reading on after a reset");
 }
 
+/* Retention took the start of the log. With `auto.offset.reset: latest` the client went on at the
+ * end of what is left, which counts for a group that is new: it is read from its start. Where that
+ * is unknown, the partition is reset once more, and looked at again. */
+static bool move_up(const struct resets *resets, const char *topic,
+    const rd_kafka_message_t *message, int64_t from, struct error *failure) {
+    int64_t start = find_start(resets, topic, message->partition, from);
+    tell_expired(resets, topic, message->partition, from, start);
+    if (start == message->offset) return false;
+    go_on_at(resets, topic, message->partition, start, failure);
+    return true;
+}
+
 bool resets_move(struct resets *resets, const rd_kafka_message_t *message, struct error *failure) {
     const char *topic = rd_kafka_topic_name(message->rkt);
     int32_t partition = message->partition;
     int64_t from;
     if (!resets_take(resets, topic, partition, &from)) return false;
-    if (message->offset >= from) {
-        tell_expired(resets, topic, partition, from, message->offset);
-        return false;
-    }
+    if (message->offset >= from) return move_up(resets, topic, message, from, failure);
     enum log_identity identity = recreations_check(resets->recreations, topic, partition);
     if (identity == LOG_IS_OTHER) return true;
     if (identity == LOG_IS_UNKNOWN) { /* it is reset once more, and looked at again */
