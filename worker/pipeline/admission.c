@@ -127,9 +127,9 @@ static size_t bytes_of_job(const struct job *job) {
 }
 
 /* What the next messages are expected to take: as much as the largest of these, or of those before
- * them, which are forgotten after some hundred groups. */
-static uint64_t next_expected(uint64_t expected, uint64_t largest) {
-    return largest >= expected ? largest : expected - (expected - largest + 15) / 16;
+ * them, which are forgotten after some ten groups. */
+static uint64_t expect(uint64_t seen, uint64_t largest) {
+    return largest >= seen ? largest : seen - (seen - largest + 3) / 4;
 }
 
 /* These count from now on, instead of what was reserved when the messages were taken. */
@@ -146,7 +146,7 @@ static void hold_results(struct stages *stages, struct job *const *jobs, size_t 
     }
     pthread_mutex_lock(&stages->lock);
     stages->bytes_in_flight += held - reserved;
-    stages->job_bytes_expected = next_expected(stages->job_bytes_expected, largest);
+    stages->job_bytes = expect(stages->job_bytes, largest);
     if (held < reserved) stages_wake(stages);
     pthread_mutex_unlock(&stages->lock);
 }

@@ -66,13 +66,17 @@ static uint64_t left(uint64_t limit, uint64_t used) {
 
 /* Until a message is decoded it counts with what others before it turned out to take; the first
  * ones, with the largest result. To count each with the largest would keep the lanes waiting. */
+static uint64_t bytes_expected(const struct stages *stages) {
+    return stages->job_bytes != 0 ? stages->job_bytes : stages->settings->limits.result_bytes;
+}
+
 static struct room room_of(struct stages *stages) {
     const struct settings *settings = stages->settings;
     if (suspects_have_turn(stages->suspects)) return (struct room){.jobs = 0};
     uint64_t jobs = left(settings->limits.jobs_in_flight, places_taken(stages));
     uint64_t bytes = left(stages->bytes_max, stages->bytes_in_flight);
     return (struct room){
-        .jobs = at_most(at_most(jobs, STAGES_GROUP_MAX), bytes / stages->job_bytes_expected + 1),
+        .jobs = at_most(at_most(jobs, STAGES_GROUP_MAX), bytes / bytes_expected(stages) + 1),
         .bytes = at_most(bytes, GROUP_BYTES_MAX)};
 }
 
@@ -202,7 +206,7 @@ static void pass_on(struct stages *stages, const struct group *group) {
     struct delivery *deliveries[STAGES_GROUP_MAX];
     size_t count = 0;
     pthread_mutex_lock(&stages->lock);
-    size_t reserved = stages->job_bytes_expected;
+    size_t reserved = bytes_expected(stages);
     stages->in_flight += group->count;
     stages->bytes_in_flight += group->bytes + group->count * reserved;
     pthread_mutex_unlock(&stages->lock);

@@ -32,7 +32,6 @@ static enum err publish(struct stages *stages, struct settings *settings, struct
     state_set_programs(stages->state, (uint32_t)registry_count(current->registry));
     pthread_mutex_lock(&stages->lock);
     stages->bytes_max = current->settings.limits.bytes_in_flight;
-    stages->job_bytes_expected = current->settings.limits.result_bytes;
     pthread_cond_broadcast(&stages->changed);
     pthread_mutex_unlock(&stages->lock);
     return ERR_OK;
