@@ -136,6 +136,7 @@ class SpareTest(FlowTest):
         install_answer(self.programs, 1)
         self.start(jobs=[answer(0), *map(paced, range(1, COUNT - 1)), answer(COUNT - 1)])
         executor, spare = self.wait_for_spare()
+        self.wait_for_more_results()  # the first one's is there
         install_answer(self.programs, 2)
         self.process.send_signal(signal.SIGHUP)
         self.wait_for_line(" reloaded: ")
