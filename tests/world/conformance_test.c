@@ -23,6 +23,7 @@ struct rig {
     rd_kafka_resp_err_t report; /* of the last record that was sent */
     int rebalances;
     int resets;
+    int errors; /* that end the client */
     int sent_count, reported_count;
 };
 
@@ -107,7 +108,13 @@ static void subscribe(struct rig *rig, const struct broker *broker) {
 /* Messages are of no interest. */
 static void poll_member(struct rig *rig) {
     rd_kafka_message_t *message = rd_kafka_consumer_poll(rig->client, TICK_MS);
-    if (message != NULL) rd_kafka_message_destroy(message);
+    if (message == NULL) return;
+    rig->errors += message->err == RD_KAFKA_RESP_ERR__FATAL;
+    rd_kafka_message_destroy(message);
+}
+
+static void poll_for(struct rig *rig, int ms) {
+    for (int waited_ms = 0; waited_ms < ms; waited_ms += TICK_MS) poll_member(rig);
 }
 
 static int count_assigned(struct rig *rig) {
@@ -153,6 +160,50 @@ TEST(a_static_member_that_comes_back_has_its_partitions_and_the_other_notices_no
     subscribe(&first, &broker);
     WAIT_DOING(count_assigned(&first), ==, 1, poll_member(&second));
     assert_int_equal(second.rebalances, rebalances);
+    close_client(&first);
+    close_client(&second);
+    broker_stop(&broker);
+}
+
+TEST(a_static_member_that_closes_stays_and_one_that_unsubscribes_leaves) {
+    struct broker broker;
+    struct rig first, second;
+    broker_start(&broker, 2);
+    open_client(&first, &broker, RD_KAFKA_CONSUMER, "first");
+    open_client(&second, &broker, RD_KAFKA_CONSUMER, "second");
+    subscribe(&first, &broker);
+    subscribe(&second, &broker);
+    WAIT_DOING(count_assigned(&first), ==, 1, poll_member(&second));
+    WAIT_DOING(count_assigned(&second), ==, 1, poll_member(&first));
+    close_client(&first);
+    poll_for(&second, SHORT_MS);
+    assert_int_equal(count_assigned(&second), 1);
+    open_client(&first, &broker, RD_KAFKA_CONSUMER, "first");
+    subscribe(&first, &broker);
+    WAIT_DOING(count_assigned(&first), ==, 1, poll_member(&second));
+    assert_int_equal(rd_kafka_unsubscribe(first.client), RD_KAFKA_RESP_ERR_NO_ERROR);
+    WAIT_DOING(count_assigned(&second), ==, 2, poll_member(&first));
+    close_client(&first);
+    close_client(&second);
+    broker_stop(&broker);
+}
+
+TEST(of_two_members_of_one_name_the_earlier_is_fenced) {
+    struct broker broker;
+    struct rig first, second;
+    char reason[256];
+    broker_start(&broker, 2);
+    open_client(&first, &broker, RD_KAFKA_CONSUMER, "same");
+    open_client(&second, &broker, RD_KAFKA_CONSUMER, "same");
+    subscribe(&first, &broker);
+    WAIT_DOING(count_assigned(&first), ==, 2, (void)0);
+    subscribe(&second, &broker);
+    WAIT_DOING(count_assigned(&second), ==, 2, poll_member(&first));
+    WAIT_DOING(first.errors, ==, 1, (poll_member(&first), poll_member(&second)));
+    assert_int_equal(rd_kafka_fatal_error(first.client, reason, sizeof reason),
+        RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID);
+    WAIT_DOING(count_assigned(&first), ==, 0, poll_member(&second));
+    assert_int_equal(count_assigned(&second), 2);
     close_client(&first);
     close_client(&second);
     broker_stop(&broker);
@@ -492,7 +543,8 @@ TEST(a_record_that_is_too_large_is_refused_and_its_transaction_can_only_be_abort
 
 RUN_TESTS_AT_ONCE(T(members_share_partitions_and_one_that_leaves_gives_its_own_to_the_other),
     T(a_static_member_that_comes_back_has_its_partitions_and_the_other_notices_nothing),
-    T(a_member_gets_partitions_that_are_added),
+    T(a_static_member_that_closes_stays_and_one_that_unsubscribes_leaves),
+    T(of_two_members_of_one_name_the_earlier_is_fenced), T(a_member_gets_partitions_that_are_added),
     T(what_a_group_commits_is_there_with_its_text_until_the_topic_is_deleted),
     T(nobody_commits_beside_the_members_of_a_group),
     T(the_ends_of_a_log_are_told_as_offsets_and_as_times),

@@ -63,6 +63,7 @@ struct rd_kafka_s {
     rd_kafka_topic_partition_list_t *subscription; /* NULL: none */
     struct rd_kafka_queue_s *closing_queue;        /* NULL: it is not closing */
     bool is_closed, is_lost;
+    bool owes_error;    /* the caller does not know of `fatal` yet */
     bool awaits_assign; /* the caller's answer to its callback */
     struct reading readings[CLUSTER_TOPICS * CLUSTER_PARTITIONS];
     size_t reading_count;

@@ -201,7 +201,16 @@ static void fetch(rd_kafka_t *client) {
         fetch_from(client, &client->readings[(first + i) % client->reading_count]);
 }
 
+static struct message *take_error(rd_kafka_t *client) {
+    struct message *message = calloc(1, sizeof *message);
+    if (message == NULL) abort();
+    message->seen.err = RD_KAFKA_RESP_ERR__FATAL;
+    client->owes_error = false;
+    return message;
+}
+
 static struct message *take_fetched(rd_kafka_t *client) {
+    if (client->owes_error) return take_error(client);
     if (client->first == NULL) fetch(client);
     struct message *message = client->first;
     if (message == NULL) return NULL;
@@ -255,10 +264,27 @@ static void take_assignment(rd_kafka_t *client) {
     call_back(client, RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS, group_assignment(client->member));
 }
 
-static void leave(rd_kafka_t *client) {
-    if (client->member != NULL) group_leave(client->member);
+/* A static member leaves only if it is told to before it closes. */
+static void leave(rd_kafka_t *client, bool is_closing) {
+    char instance[KAFKA_ID_SIZE];
+    kafka_text(client, "group.instance.id", instance, sizeof instance);
+    if (client->member != NULL && !(is_closing && instance[0] != 0)) group_leave(client->member);
     client->member = NULL;
     client->generation = -1;
+}
+
+/* What the next heartbeat tells. */
+static void lose_membership(rd_kafka_t *client) {
+    char instance[KAFKA_ID_SIZE];
+    kafka_text(client, "group.instance.id", instance, sizeof instance);
+    rd_kafka_resp_err_t code =
+        group_check(group_member_id(client->member), instance, client->generation);
+    client->is_lost = client->reading_count > 0;
+    client->member = NULL;
+    client->generation = -1;
+    if (code != RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID) return;
+    client->fatal = code;
+    client->owes_error = true;
 }
 
 void kafka_consumer_serve(rd_kafka_t *client) {
@@ -268,11 +294,7 @@ void kafka_consumer_serve(rd_kafka_t *client) {
     producer_ids_serve();
     enum group_standing standing =
         client->member != NULL ? group_stands(client->member) : GROUP_GONE;
-    if (client->member != NULL && standing == GROUP_GONE) {
-        client->is_lost = client->reading_count > 0;
-        client->member = NULL;
-        client->generation = -1;
-    }
+    if (client->member != NULL && standing == GROUP_GONE) lose_membership(client);
     if (client->awaits_assign) return;
     if (client->subscription == NULL && client->member == NULL && client->closing_queue == NULL)
         return; /* it reads what it was told to, for no group */
@@ -282,10 +304,10 @@ void kafka_consumer_serve(rd_kafka_t *client) {
         return;
     }
     if (ends) {
-        leave(client);
+        leave(client, client->closing_queue != NULL);
         client->is_closed = client->closing_queue != NULL;
     } else if (standing == GROUP_GONE) {
-        join(client);
+        if (client->fatal == RD_KAFKA_RESP_ERR_NO_ERROR) join(client);
     } else if (standing == GROUP_REJOIN) {
         group_rejoin(client->member);
     } else if (standing == GROUP_MEMBER && client->generation != group_generation()) {
@@ -355,7 +377,7 @@ int rd_kafka_consumer_closed(rd_kafka_t *client) {
 
 void kafka_consumer_fini(rd_kafka_t *client) {
     forget_all(client);
-    leave(client);
+    leave(client, true);
     (void)rd_kafka_unsubscribe(client);
 }
 
