@@ -126,6 +126,26 @@ TEST(jobs_that_are_not_in_the_borrowers_batch_are_the_lanes) {
     assert_int_equal(close_and_join(LANES), 1);
 }
 
+/* It has a slow batch that goes on, so it takes nothing more. */
+static void *take_one(void *context) {
+    struct taker *taker = context;
+    taker->count = ready_take(ready, taker->lane, false, taken[taker->lane]).count;
+    return NULL;
+}
+
+TEST(a_lane_that_sleeps_hears_of_jobs_that_wait_for_a_first_one_which_takes_too_long) {
+    for (uint32_t i = 0; i < 2; i++) {
+        takers[i] = (struct taker){.lane = i};
+        assert_int_equal(pthread_create(&takers[i].thread, NULL, take_one, &takers[i]), 0);
+    }
+    borrow();
+    push(UNKNOWN, 2);
+    assert_int_equal(ready_take_short(ready, mine).count, 0);
+    ready_give_back(ready, false);
+    WAIT_FOR(ready_count(ready), ==, 0);
+    assert_int_equal(join(2), 2);
+}
+
 TEST(jobs_that_come_while_a_lane_is_lent_are_the_others) {
     start_with_short_jobs(2);
     for (size_t i = 0; i < 100; i++) {
@@ -219,6 +239,9 @@ TEST_MAIN() {
         R(short_jobs_are_the_borrowers),
         R(what_is_not_short_or_not_known_is_the_lanes),
         R(jobs_that_are_not_in_the_borrowers_batch_are_the_lanes),
+        cmocka_unit_test_setup_teardown(
+            a_lane_that_sleeps_hears_of_jobs_that_wait_for_a_first_one_which_takes_too_long,
+            set_up_two_lanes, tear_down),
         cmocka_unit_test_setup_teardown(
             jobs_that_come_while_a_lane_is_lent_are_the_others, set_up_two_lanes, tear_down),
         cmocka_unit_test_setup_teardown(

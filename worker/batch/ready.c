@@ -301,6 +301,11 @@ static void wake_for_messages(struct ready *ready) {
     else pthread_cond_signal(&ready->has_messages);
 }
 
+/* What no lane may have now, one may have after FIRST_MS: a lane must wait no longer. */
+static bool may_come_due(const struct ready *ready) {
+    return slow_groups_next(&ready->groups, NULL) != NULL || ready->arrays.first != NULL;
+}
+
 static bool has_work_for_a_lane(struct ready *ready) {
     return ready->quick.first != NULL || find_array(ready) != NULL ||
            (has_lane_for_slow(ready) && find_group(ready) != NULL);
@@ -354,11 +359,9 @@ static void note_lane(struct ready *ready, uint32_t lane, bool is_running) {
 }
 
 static void wait_for_work(struct ready *ready) {
-    bool may_come_due =
-        slow_groups_next(&ready->groups, NULL) != NULL || ready->arrays.first != NULL;
     ready->lanes_waiting++;
     wakeup_wait_until(
-        &ready->has_jobs, &ready->lock, may_come_due ? clock_ns_in(FIRST_MS) : UINT64_MAX);
+        &ready->has_jobs, &ready->lock, may_come_due(ready) ? clock_ns_in(FIRST_MS) : UINT64_MAX);
     ready->lanes_waiting--;
 }
 
@@ -402,7 +405,7 @@ struct ready_batch ready_take(struct ready *ready, uint32_t lane, bool is_busy, 
             batch.span_ns = composition_allowance(jobs, batch.count, batch.span_ns);
     }
     bool has_something = batch.count > 0 || batch.claimed > 0;
-    if (has_something && has_work_for_a_lane(ready)) wake_a_lane(ready);
+    if (has_something && (ready->quick.first != NULL || may_come_due(ready))) wake_a_lane(ready);
     wake_for_messages(ready);
     pthread_mutex_unlock(&ready->lock);
     if (has_something) pulse_busy();
