@@ -84,7 +84,7 @@ TEST(messages_say_when_they_were_published) {
     broker_produce(&broker, 0, 0, 1);
     struct reader *reader = open_reader(READER_FROM_BEGINNING);
     struct delivery *delivery = await_message(reader);
-    assert_in_range(delivery->published_unix_ms, before_ms, clock_unix_ms());
+    assert_in_range(delivery->position.published_unix_ms, before_ms, clock_unix_ms());
     delivery_destroy(delivery);
     reader_destroy(reader);
 }

@@ -232,8 +232,9 @@ TEST(a_job_that_owners_died_of_is_convicted_by_the_first_death_that_is_noted) {
     assert_int_equal(memory_count(&run->broker, ROUTE_DEAD_LETTER), 1);
 }
 
-TEST(a_verdict_is_kept_until_its_offset_is_committed) {
-    struct fixture *fixture = *state;
+/* Three messages wait, and one at the second one's place, which was published then, is convicted;
+ * 0: it is not known when. */
+static void convict_second(struct fixture *fixture, uint64_t published_unix_ms) {
     struct run *run = fixture->run;
     leave(fixture, (const int64_t[]){1}, 1);
     for (int k = 0; k < 3; k++) run_add_saxpy(run, k);
@@ -247,10 +248,24 @@ TEST(a_verdict_is_kept_until_its_offset_is_committed) {
         if (suspects[i].standing != STATE_SUSPECT) continue;
         suspects[i].standing = STATE_CONVICTED;
         suspects[i].code = ERR_GPU_HANG;
+        suspects[i].at.published_unix_ms = published_unix_ms;
     }
     run_restart(run);
     open_state(fixture);
     run_execute_ok(run);
+}
+
+TEST(a_verdict_is_of_a_message_and_not_of_another_that_comes_to_its_place) {
+    struct fixture *fixture = *state;
+    convict_second(fixture, MEMORY_PUBLISHED_MS + 1);
+    assert_int_equal(fixture->run->summary.ok, 3);
+    assert_int_equal(count_standing(fixture, STATE_CONVICTED), 0);
+}
+
+TEST(a_verdict_is_kept_until_its_offset_is_committed) {
+    struct fixture *fixture = *state;
+    struct run *run = fixture->run;
+    convict_second(fixture, MEMORY_PUBLISHED_MS);
     run_assert_error(run, "job-1", "gpu_hang");
     assert_int_equal(count_standing(fixture, STATE_CONVICTED), 0);
 }
@@ -295,5 +310,6 @@ RUN_TESTS(S(suspects_run_alone_and_are_acquitted),
     S(a_suspect_that_is_handed_back_lets_the_next_one_run),
     S(without_a_state_file_nobody_runs_alone),
     S(a_job_that_owners_died_of_is_convicted_by_the_first_death_that_is_noted),
+    S(a_verdict_is_of_a_message_and_not_of_another_that_comes_to_its_place),
     S(a_verdict_is_kept_until_its_offset_is_committed),
     S(who_killed_its_decoder_gets_a_dead_letter_alone_and_is_not_decoded))

@@ -7,6 +7,8 @@
 #include "broker/sink.h"
 #include "broker/source.h"
 
+enum { MEMORY_PUBLISHED_MS = 1000 }; /* of all messages */
+
 struct memory_message {
     enum route route;
     char *topic; /* NULL: the route's own */

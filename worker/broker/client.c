@@ -241,8 +241,8 @@ static struct delivery *lend(rd_kafka_message_t *message, size_t headers_max) {
         headers[i] = (struct header){
             .name = slice_of_text(name), .value = slice_of(value, value != NULL ? size : 0)};
     }
-    struct delivery view = {.received_ns = clock_ns(),
-        .published_unix_ms = published_unix_ms(message),
+    struct delivery view = {.position = {.published_unix_ms = published_unix_ms(message)},
+        .received_ns = clock_ns(),
         .payload = slice_of(message->payload, message->len),
         .has_key = message->key != NULL,
         .key = slice_of(message->key, message->key_len),

@@ -21,13 +21,15 @@
 /**
  * Where a message stands in its source. `topic` lives as long as the source. `lease` belongs to the
  * source: it numbers the times in which the partition belonged to this worker, so that a late
- * finish() from an earlier time is recognised.
+ * finish() from an earlier time is recognised. The time tells the message from another one that
+ * comes to its place, in a log that lost its end or in a topic that was created anew.
  */
 struct position {
     const char *topic;
     int32_t partition;
     int64_t offset;
     uint64_t lease;
+    uint64_t published_unix_ms; /* by the clock of the broker or the sender; 0: not known */
 };
 
 /** Only this many headers of a message are kept. */
@@ -53,8 +55,7 @@ struct loan {
 
 struct delivery {
     struct position position;
-    uint64_t received_ns;       /* clock_ns() at arrival */
-    uint64_t published_unix_ms; /* by the clock of the broker or the sender; 0: not known */
+    uint64_t received_ns; /* clock_ns() at arrival */
     size_t held_bytes;
     size_t reserved_bytes; /* of these, for its job and its result, until it is decoded */
     bool is_suspect;       /* an earlier owner may have died of it; see quarantine/suspects.h */

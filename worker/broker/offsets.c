@@ -289,9 +289,12 @@ enum offsets_begun offsets_begin(struct offsets *offsets, const char *topic, int
     pthread_mutex_lock(&offsets->lock);
     struct partition *p = find(offsets, topic, partition);
     enum offsets_begun begun = p != NULL ? try_begin(p, offset, now_ns) : OFFSETS_NOT_BEGUN;
-    if (begun != OFFSETS_NOT_BEGUN)
-        *ret = (struct position){
-            .topic = p->topic, .partition = partition, .offset = offset, .lease = lease_of(p)};
+    if (begun != OFFSETS_NOT_BEGUN) {
+        ret->topic = p->topic;
+        ret->partition = partition;
+        ret->offset = offset;
+        ret->lease = lease_of(p);
+    }
     pthread_mutex_unlock(&offsets->lock);
     return begun;
 }

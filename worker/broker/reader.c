@@ -235,8 +235,8 @@ static void note_offset(struct reader *reader, int32_t partition, int64_t offset
 /* Consumes `message`. */
 static enum err keep(
     struct reader *reader, rd_kafka_message_t *message, struct delivery **ret, struct error *err) {
-    const struct position position = {
-        .topic = reader->topic, .partition = message->partition, .offset = message->offset};
+    int32_t partition = message->partition;
+    int64_t offset = message->offset;
     /* a dead letter has the worker's headers besides the sender's */
     struct delivery *delivery = client_lend_message(message, 2 * DELIVERY_HEADERS_MAX);
     if (delivery == NULL || !delivery_keep(delivery)) {
@@ -244,8 +244,10 @@ static enum err keep(
         return error_set(
             err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a message");
     }
-    note_offset(reader, position.partition, position.offset + 1);
-    delivery->position = position;
+    note_offset(reader, partition, offset + 1);
+    delivery->position.topic = reader->topic;
+    delivery->position.partition = partition;
+    delivery->position.offset = offset;
     *ret = delivery;
     return ERR_OK;
 }

@@ -25,7 +25,7 @@ static void copy(struct slice from, char *ret, size_t size) {
 static struct place place_of(const struct delivery *delivery, struct slice id) {
     struct place ret = {.partition = delivery->position.partition,
         .offset = delivery->position.offset,
-        .unix_ms = delivery->published_unix_ms};
+        .unix_ms = delivery->position.published_unix_ms};
     text_format(ret.topic, sizeof ret.topic, "%s", delivery->position.topic);
     copy(id, ret.id, sizeof ret.id);
     return ret;

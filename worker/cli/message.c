@@ -31,7 +31,7 @@ static void print_as_json(const struct delivery *delivery) {
     print_text_json(slice_of_text(position->topic), stdout);
     printf(", \"partition\": %" PRId32 ", \"offset\": %" PRId64 ", \"published_ms\": %" PRIu64
            ", \"key\": ",
-        position->partition, position->offset, delivery->published_unix_ms);
+        position->partition, position->offset, position->published_unix_ms);
     if (delivery->has_key) print_text_json(delivery->key, stdout);
     else printf("null");
     printf(", \"headers\": [");

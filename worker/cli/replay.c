@@ -110,7 +110,7 @@ static bool accepts(const struct cli_values *values, struct slice value) {
 
 static bool is_chosen(const struct replay_arguments *arguments, const struct delivery *delivery,
     const struct dead_letter *letter) {
-    uint64_t published_ms = delivery->published_unix_ms;
+    uint64_t published_ms = delivery->position.published_unix_ms;
     return accepts(&arguments->codes, letter->code) && accepts(&arguments->ids, letter->id) &&
            published_ms >= arguments->since_ms && published_ms < arguments->until_ms;
 }

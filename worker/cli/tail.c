@@ -108,8 +108,8 @@ static bool has_code(const struct delivery *delivery, const struct cli_values *c
 static bool is_shown(const struct tail_arguments *arguments, const struct delivery *delivery) {
     struct slice id = {0};
     (void)delivery_header(delivery, "gpu-worker-job-id", &id);
-    return delivery->published_unix_ms >= arguments->since_ms && accepts_id(&arguments->ids, id) &&
-           has_code(delivery, &arguments->codes);
+    return delivery->position.published_unix_ms >= arguments->since_ms &&
+           accepts_id(&arguments->ids, id) && has_code(delivery, &arguments->codes);
 }
 
 static enum err follow(

@@ -60,7 +60,7 @@ static void log_trouble(struct control *control, const struct error *err) {
 
 /* A clock that is ahead of ours, or none, makes no cancel live longer. */
 static uint64_t cancelled_ms(const struct delivery *delivery, uint64_t now_ms) {
-    uint64_t published_ms = delivery->published_unix_ms;
+    uint64_t published_ms = delivery->position.published_unix_ms;
     return published_ms != 0 && published_ms < now_ms ? published_ms : now_ms;
 }
 

@@ -48,8 +48,10 @@ struct state_death state_death(const struct state *state) {
 /* False where the entry names nothing. */
 static bool read_entry(
     const struct state *state, const struct state_entry *entry, struct state_left *ret) {
-    ret->position = (struct position){
-        .topic = state_topic(state, entry), .partition = entry->partition, .offset = entry->offset};
+    ret->position = (struct position){.topic = state_topic(state, entry),
+        .partition = entry->partition,
+        .offset = entry->offset,
+        .published_unix_ms = entry->published_unix_ms};
     ret->attempt = entry->attempt;
     return ret->position.topic != NULL && entry->offset >= 0 && entry->partition >= 0;
 }

@@ -19,7 +19,7 @@
 #include "state/tables.h"
 
 #define STATE_MAGIC "gpuwstat"
-enum { STATE_VERSION = 11, STATE_LINE_BYTES = 64, STATE_TOPIC_BYTES = 256 };
+enum { STATE_VERSION = 12, STATE_LINE_BYTES = 64, STATE_TOPIC_BYTES = 256 };
 
 /*
  * The rest of the file is read only if this is as this build writes it. The checksum covers all

@@ -54,6 +54,7 @@ bool state_entry_of(struct state *state, const struct position *position, uint32
     uint16_t topic;
     if (state == NULL || !index_of(state, position->topic, &topic)) return false;
     *ret = (struct state_entry){.offset = position->offset,
+        .published_unix_ms = position->published_unix_ms,
         .partition = position->partition,
         .topic = topic,
         .attempt = (uint16_t)(attempt < ATTEMPT_MAX ? attempt : ATTEMPT_MAX)};

@@ -178,6 +178,7 @@ void state_each_left(const struct state *state, state_visit_left *visit, void *c
 /* A message, as the file names it. */
 struct state_entry {
     int64_t offset;
+    uint64_t published_unix_ms; /* 0: not known */
     int32_t partition;
     uint16_t topic;
     uint16_t attempt;
@@ -216,9 +217,11 @@ struct state_suspect *state_suspects(struct state *state, size_t *capacity);
 MUST_CHECK bool state_entry_of(struct state *state, const struct position *position,
     uint32_t attempt, struct state_entry *ret);
 
-/** Whether both name the same message. */
+/** Whether both name the same message, and not another one that came to its place. */
 static inline bool state_same_message(const struct state_entry *a, const struct state_entry *b) {
-    return a->topic == b->topic && a->partition == b->partition && a->offset == b->offset;
+    bool is_known = a->published_unix_ms != 0 && b->published_unix_ms != 0;
+    return a->topic == b->topic && a->partition == b->partition && a->offset == b->offset &&
+           (!is_known || a->published_unix_ms == b->published_unix_ms);
 }
 
 /** NULL if the entry has no valid topic. */
