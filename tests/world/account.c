@@ -8,7 +8,6 @@
 
 #include "broker/commit_metadata.h"
 #include "world/cluster.h"
-#include "world/job.h"
 #include "world/scheduler.h"
 #include "world/worker.h"
 
@@ -62,7 +61,7 @@ static bool may_run(enum job_kind kind) {
     return kind == JOB_SINGLE || kind == JOB_ARRAY || kind == JOB_OF_STATIC;
 }
 
-static void send_one(
+void account_send_one(
     struct account *account, int32_t partition, enum job_kind kind, const char *key) {
     size_t number = account->count++;
     if (number == JOBS_MAX) abort();
@@ -92,12 +91,12 @@ static void send_one(
 void account_send(struct account *account, int32_t partition) {
     char key[32];
     snprintf(key, sizeof key, "%" PRId32 "-%" PRIu64, partition, scheduler_draw(KEYS));
-    send_one(account, partition, draw_kind(), key);
+    account_send_one(account, partition, draw_kind(), key);
 }
 
 void account_send_poison(struct account *account, int32_t partition) {
     account->has_poison = true;
-    send_one(account, partition, JOB_OF_POISON, "poison");
+    account_send_one(account, partition, JOB_OF_POISON, "poison");
 }
 
 bool account_has_poison(const struct account *account) {
@@ -170,6 +169,18 @@ size_t account_count_unanswered(struct account *account) {
     for (size_t i = 0; i < account->count; i++)
         count += account->jobs[i].answers == 0 && !account->jobs[i].is_excused;
     return count;
+}
+
+struct account_answers account_answers(struct account *account, int32_t partition, int64_t first) {
+    struct account_answers ret = {0};
+    count_results(account, false);
+    for (size_t i = 0; i < account->count; i++) {
+        const struct sent_job *job = &account->jobs[i];
+        if (job->partition != partition || job->offset < first) continue;
+        ret.jobs += job->answers > 0;
+        ret.answers += job->answers;
+    }
+    return ret;
 }
 
 /* ---- promises ---- */

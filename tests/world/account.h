@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "world/job.h"
+
 struct account;
 
 /** `in_order`: jobs of one key are answered in the order in which they were sent. */
@@ -16,6 +18,10 @@ struct account *account_create(bool exactly_once, bool in_order);
 
 /** Sends one more job, of any kind and any key, to a partition of the job topic. */
 void account_send(struct account *account, int32_t partition);
+
+/** The same of this kind and this key. */
+void account_send_one(
+    struct account *account, int32_t partition, enum job_kind kind, const char *key);
 
 /** Sends one that ends its executor, with a key of its own. */
 void account_send_poison(struct account *account, int32_t partition);
@@ -33,6 +39,13 @@ void account_doubt(struct account *account, int32_t partition, int64_t end);
 
 /** How many jobs have no answer yet that readers can see, and are not excused. */
 size_t account_count_unanswered(struct account *account);
+
+/** How many of the jobs to that partition, from the offset `first` on, have been answered, and how
+ * often all of them together. */
+struct account_answers {
+    size_t jobs, answers;
+};
+struct account_answers account_answers(struct account *account, int32_t partition, int64_t first);
 
 /** Whether each job was answered, once if promised, with the right numbers. Tells what is wrong. */
 bool account_is_right(struct account *account);

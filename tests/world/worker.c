@@ -1,5 +1,6 @@
 #include "world/worker.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +11,14 @@
 #include "cpu_driver/cpu_driver.h"
 #include "pipeline/executor.h"
 #include "state/crash.h"
+#include "world/cluster.h"
 #include "world/scheduler.h"
 
-enum { STATE_LOCK_MS = 1000, CONFIG_SIZE = 2048 };
+enum {
+    STATE_LOCK_MS = 1000,
+    CONFIG_SIZE = 2048,
+    POLL_INTERVAL_MS = 300000 /* librdkafka's own */
+};
 
 /* As small as they can be, since each life begins with filling its memory. */
 static const char config[] =
@@ -23,19 +29,19 @@ static const char config[] =
     "lane_slab_bytes: 64KiB\n"
     "admission: {threads: 1}\n"
     "prepare: {threads: 1}\n"
-    "batch: {stream: copied}\n"
+    "batch: {stream: copied, jobs: %" PRIu32 "}\n"
     "limits: {jobs_in_flight: 256, job_bytes: 1MiB, array_bytes: 1MiB}\n"
     "programs: {dir: '%s'}\n"
     "delivery: %s\n"
     "ordering: %s\n"
-    "drain_timeout_ms: %s\n"
+    "drain_timeout_ms: %" PRIu32 "ms\n"
     "telemetry: {interval_ms: %s}\n"
     "topics: {jobs: [" WORLD_JOBS "], results: " WORLD_RESULTS ", dead_letters: " WORLD_DEAD_LETTERS
     ", telemetry: " WORLD_TELEMETRY ", control: " WORLD_CONTROL "}\n"
     "kafka:\n"
     "  bootstrap_servers: world:1\n"
     "  group: workers\n"
-    "  consumer: {auto.offset.reset: %s%s}\n";
+    "  consumer: {auto.offset.reset: %s, max.poll.interval.ms: %" PRIu32 "}\n";
 
 /* Each worker of a world is on a machine of its own. */
 static const struct worker *worker;
@@ -50,13 +56,15 @@ int __wrap_gethostname(char *name, size_t size) {
 static void configure(struct settings *settings) {
     char text[CONFIG_SIZE];
     struct problems problems;
-    int size = snprintf(text, sizeof text, config, worker->faults, worker->programs,
-        worker->exactly_once ? "exactly_once" : "at_least_once", worker->in_order ? "key" : "none",
-        worker->has_short_interval ? "10s" : "25s", worker->tells_telemetry ? "10s" : "0s",
-        worker->reads_latest ? "latest" : "earliest",
-        worker->has_short_interval ? ", max.poll.interval.ms: 21000" : "");
-    problems_init(&problems);
     settings_init(settings);
+    uint32_t drain_ms = worker->drain_timeout_ms, poll_ms = worker->poll_interval_ms;
+    int size = snprintf(text, sizeof text, config, worker->faults,
+        worker->batch_jobs != 0 ? worker->batch_jobs : settings->batch.jobs, worker->programs,
+        worker->exactly_once ? "exactly_once" : "at_least_once", worker->in_order ? "key" : "none",
+        drain_ms != 0 ? drain_ms : settings->drain_timeout_ms,
+        worker->tells_telemetry ? "10s" : "0s", worker->reads_latest ? "latest" : "earliest",
+        poll_ms != 0 ? poll_ms : POLL_INTERVAL_MS);
+    problems_init(&problems);
     settings_parse(settings, worker->name, slice_of(text, (size_t)size), &problems);
     problems_print(&problems, worker->name);
     if (problems.count > 0) abort();
@@ -119,7 +127,15 @@ static int run(void *context) {
     connection_fini(&connection);
     if (code == ERR_OK) return has_left_nothing() ? 0 : 1;
     if (worker->tells) fprintf(stderr, "    %s ended: %s\n", worker->name, err.message);
-    return 1;
+    return code == ERR_BROKER ? WORKER_IS_REFUSED : 1;
+}
+
+void worker_make_topics(int32_t partitions) {
+    cluster_make_topic(WORLD_JOBS, partitions);
+    cluster_make_topic(WORLD_RESULTS, 1);
+    cluster_make_topic(WORLD_DEAD_LETTERS, 1);
+    cluster_make_topic(WORLD_TELEMETRY, 1);
+    cluster_make_topic(WORLD_CONTROL, 1);
 }
 
 void worker_note_crash(const struct worker *dead, int status) {

@@ -17,6 +17,7 @@
 #define WORLD_CONTROL "control"
 
 enum {
+    WORKER_IS_REFUSED = 5, /* the status of one that the brokers refuse */
     WORKER_IS_LATE = 6, /* the status of one that was asked to stop, and whose device took longer */
     WORKER_LOST_GPU = 7
 };
@@ -27,14 +28,19 @@ struct worker {
     const char *programs; /* the path of their folder */
     uint64_t owner;       /* of its state file */
     bool exactly_once, in_order, tells_telemetry;
-    char name[64];           /* of its machine, and so of its transactions, which a restart keeps */
-    bool is_static;          /* it is a member of this name, too */
-    bool reads_latest;       /* auto.offset.reset */
-    bool has_short_interval; /* max.poll.interval.ms is as short as it may be */
-    char faults[64];         /* of its device (cpu_driver/cpu_driver.h) */
-    atomic_bool *stop;       /* in the region */
-    bool tells;              /* what it logs, to standard error */
+    char name[64];     /* of its machine, and so of its transactions, which a restart keeps */
+    bool is_static;    /* it is a member of this name, too */
+    bool reads_latest; /* auto.offset.reset */
+    uint32_t poll_interval_ms; /* max.poll.interval.ms; 0: the worker's own */
+    uint32_t drain_timeout_ms; /* the same */
+    uint32_t batch_jobs;       /* the same, of batch.jobs */
+    char faults[128];          /* of its device (cpu_driver/cpu_driver.h) */
+    atomic_bool *stop;         /* in the region */
+    bool tells;                /* what it logs, to standard error */
 };
+
+/** What workers read and write; so many partitions of jobs. */
+void worker_make_topics(int32_t partitions);
 
 /** Starts it, once more too. */
 void worker_start(struct worker *worker);

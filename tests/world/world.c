@@ -245,12 +245,15 @@ static void configure(struct world *world, struct worker *worker) {
     if (like != NULL) {
         worker->is_static = like->is_static;
         worker->reads_latest = like->reads_latest;
-        worker->has_short_interval = like->has_short_interval;
+        worker->poll_interval_ms = like->poll_interval_ms;
+        worker->drain_timeout_ms = like->drain_timeout_ms;
         worker->tells_telemetry = like->tells_telemetry;
     } else {
         worker->is_static = scheduler_draw(3) == 0;
         worker->reads_latest = scheduler_draw(4) == 0 && (world->events & WORLD_RECREATIONS) == 0;
-        worker->has_short_interval = scheduler_draw(3) == 0;
+        bool is_short = scheduler_draw(3) == 0;
+        worker->poll_interval_ms = is_short ? 21000 : 0;
+        worker->drain_timeout_ms = is_short ? 10000 : 0;
         worker->tells_telemetry = scheduler_draw(4) == 0;
     }
     /* whoever loses its GPU while it runs a suspect alone convicts that */
@@ -304,11 +307,7 @@ static void begin(struct world *world) {
     world->worker_count = 1 + scheduler_draw(WORKERS_MAX);
     world->in_order = scheduler_draw(3) == 0;
     world->account = account_create(world->exactly_once, world->in_order);
-    cluster_make_topic(WORLD_JOBS, 1 + (int32_t)scheduler_draw(PARTITIONS_MAX));
-    cluster_make_topic(WORLD_RESULTS, 1);
-    cluster_make_topic(WORLD_DEAD_LETTERS, 1);
-    cluster_make_topic(WORLD_TELEMETRY, 1);
-    cluster_make_topic(WORLD_CONTROL, 1);
+    worker_make_topics(1 + (int32_t)scheduler_draw(PARTITIONS_MAX));
     link_programs(world);
     for (size_t i = 0; i < world->worker_count; i++) {
         struct worker *worker = &world->workers[i];
