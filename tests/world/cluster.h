@@ -116,6 +116,9 @@ struct member *group_join(pid_t process, const char *instance, uint32_t session_
     uint32_t poll_interval_ms, char *const *topics, size_t topic_count);
 void group_leave(struct member *member);
 
+/** As administrators remove a member, which does not hear of it before its next heartbeat. */
+void group_remove(pid_t process);
+
 /** The client has called poll(). */
 void group_polled(struct member *member);
 
@@ -138,8 +141,9 @@ int32_t group_generation(void);
 rd_kafka_topic_partition_list_t *group_assignment(const struct member *member);
 
 /** Whether a commit as that member in that generation is taken. `member` "" and generation -1: a
- * client that is in no group. */
-rd_kafka_resp_err_t group_check(const char *member, const char *instance, int32_t generation);
+ * client that is in no group, which commits beside members only within a transaction. */
+rd_kafka_resp_err_t group_check(
+    const char *member, const char *instance, int32_t generation, bool is_transactional);
 
 /** Stores what is committed; with `txn`, once that is. */
 rd_kafka_resp_err_t group_commit(

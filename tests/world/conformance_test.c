@@ -474,7 +474,7 @@ TEST(offsets_of_an_open_transaction_are_told_to_nobody_and_then_to_all) {
     broker_stop(&broker);
 }
 
-TEST(offsets_of_another_generation_or_of_no_member_end_a_transaction) {
+TEST(offsets_of_another_generation_or_of_an_unknown_member_end_a_transaction) {
     struct broker broker;
     struct rig writer, member;
     broker_start(&broker, 1);
@@ -485,9 +485,12 @@ TEST(offsets_of_another_generation_or_of_no_member_end_a_transaction) {
     char *id = rd_kafka_memberid(member.client);
     rd_kafka_consumer_group_metadata_t *groups[] = {rd_kafka_consumer_group_metadata(member.client),
         rd_kafka_consumer_group_metadata_new_with_genid(broker.group, 0, id, NULL),
-        rd_kafka_consumer_group_metadata_new_with_genid(broker.group, 1, "nobody", NULL)};
+        rd_kafka_consumer_group_metadata_new_with_genid(broker.group, 1, "nobody", NULL),
+        rd_kafka_consumer_group_metadata_new_with_genid(broker.group, -1, "", "nobody"),
+        rd_kafka_consumer_group_metadata_new_with_genid(broker.group, -1, "", NULL)};
     const rd_kafka_resp_err_t expected[] = {RD_KAFKA_RESP_ERR_NO_ERROR,
-        RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION, RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID};
+        RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION, RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID,
+        RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID, RD_KAFKA_RESP_ERR_NO_ERROR};
     for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
         begin(&writer);
         assert_int_equal(send_offset(&writer, &broker, 1, groups[i]), expected[i]);
@@ -552,6 +555,6 @@ RUN_TESTS_AT_ONCE(T(members_share_partitions_and_one_that_leaves_gives_its_own_t
     T(a_topic_that_is_created_anew_has_another_id),
     T(readers_see_what_is_committed_and_nothing_of_what_is_aborted_or_open),
     T(offsets_of_an_open_transaction_are_told_to_nobody_and_then_to_all),
-    T(offsets_of_another_generation_or_of_no_member_end_a_transaction),
+    T(offsets_of_another_generation_or_of_an_unknown_member_end_a_transaction),
     T(a_producer_whose_id_another_one_takes_is_fenced),
     T(a_record_that_is_too_large_is_refused_and_its_transaction_can_only_be_aborted))

@@ -122,6 +122,11 @@ void group_leave(struct member *member) {
     if (member->is_in) expel(member);
 }
 
+void group_remove(pid_t process) {
+    for (size_t i = group->member_count; i-- > 0;)
+        if (group->members[i]->process == process) expel(group->members[i]);
+}
+
 void group_polled(struct member *member) {
     member->polled_ns = scheduler_now_ns();
 }
@@ -235,11 +240,12 @@ rd_kafka_topic_partition_list_t *group_assignment(const struct member *member) {
 
 /* ---- offsets ---- */
 
-rd_kafka_resp_err_t group_check(const char *id, const char *instance, int32_t generation) {
+rd_kafka_resp_err_t group_check(
+    const char *id, const char *instance, int32_t generation, bool is_transactional) {
     group_serve();
-    if (generation < 0 && id[0] == 0)
-        return group->member_count == 0 ? RD_KAFKA_RESP_ERR_NO_ERROR
-                                        : RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID;
+    if (generation < 0 && id[0] == 0 && (instance[0] == 0 || group->member_count == 0))
+        return is_transactional || group->member_count == 0 ? RD_KAFKA_RESP_ERR_NO_ERROR
+                                                            : RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID;
     const struct member *found = NULL;
     for (size_t i = 0; i < group->member_count; i++)
         if (strcmp(group->members[i]->id, id) == 0) found = group->members[i];

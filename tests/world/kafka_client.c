@@ -303,7 +303,8 @@ int rd_kafka_queue_poll_callback(rd_kafka_queue_t *queue, int timeout_ms) {
         kafka_text(queue->client, "group.instance.id", instance, sizeof instance);
         const char *id =
             queue->client->member != NULL ? group_member_id(queue->client->member) : "";
-        rd_kafka_resp_err_t code = group_check(id, instance, event->code /* the generation */);
+        rd_kafka_resp_err_t code =
+            group_check(id, instance, event->code /* the generation */, false);
         if (code == RD_KAFKA_RESP_ERR_NO_ERROR) code = group_commit(event->partitions, NULL);
         kafka_pass_time();
         event->on_commit(queue->client, code, event->partitions, event->context);

@@ -278,7 +278,7 @@ static void lose_membership(rd_kafka_t *client) {
     char instance[KAFKA_ID_SIZE];
     kafka_text(client, "group.instance.id", instance, sizeof instance);
     rd_kafka_resp_err_t code =
-        group_check(group_member_id(client->member), instance, client->generation);
+        group_check(group_member_id(client->member), instance, client->generation, false);
     client->is_lost = client->reading_count > 0;
     client->member = NULL;
     client->generation = -1;
@@ -512,7 +512,7 @@ rd_kafka_error_t *rd_kafka_send_offsets_to_transaction(rd_kafka_t *client,
         return kafka_error(RD_KAFKA_RESP_ERR__FENCED, false, false);
     }
     rd_kafka_resp_err_t code =
-        group_check(metadata->member, metadata->instance, metadata->generation);
+        group_check(metadata->member, metadata->instance, metadata->generation, true);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
         rd_kafka_topic_partition_list_t *copy = rd_kafka_topic_partition_list_copy(partitions);
         (void)group_commit(copy, producer_id_open(client->id));
