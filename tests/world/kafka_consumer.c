@@ -273,13 +273,14 @@ static void leave(rd_kafka_t *client, bool is_closing) {
     client->generation = -1;
 }
 
-/* What the next heartbeat tells. */
+/* What the next heartbeat tells. librdkafka tells nobody that partitions are lost while they are
+ * being given or taken. */
 static void lose_membership(rd_kafka_t *client) {
     char instance[KAFKA_ID_SIZE];
     kafka_text(client, "group.instance.id", instance, sizeof instance);
     rd_kafka_resp_err_t code =
         group_check(group_member_id(client->member), instance, client->generation, false);
-    client->is_lost = client->reading_count > 0;
+    if (!client->awaits_assign) client->is_lost = client->reading_count > 0;
     client->member = NULL;
     client->generation = -1;
     if (code != RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID) return;

@@ -84,10 +84,11 @@ static void set_faults(struct worker *worker, const char *faults) {
     snprintf(worker->faults, sizeof worker->faults, "%s", faults);
 }
 
+/* Two of a key come one after the other. */
 static void send_jobs(struct scenario *scenario, int32_t partition, size_t count) {
     for (size_t i = 0; i < count; i++) {
         char key[32];
-        snprintf(key, sizeof key, "%" PRId32 "-%zu", partition, i % KEYS);
+        snprintf(key, sizeof key, "%" PRId32 "-%zu", partition, i / 2 % KEYS);
         account_send_one(scenario->account, partition, JOB_SINGLE, key);
     }
 }
@@ -400,6 +401,27 @@ TEST(kills_stops_and_newcomers_lose_nothing_and_repeat_nothing_in_transactions) 
     play_both(kill_and_stop);
 }
 
+/* For longer than the brokers keep transactions and sessions. */
+static bool lose_brokers(struct scenario *scenario) {
+    static const char *const slow = "cuLaunchKernel:slow=1s@*";
+    begin(scenario, 2, false, false);
+    struct worker *a = add_worker(scenario, "a", slow), *b = add_worker(scenario, "b", slow);
+    worker_start(a);
+    worker_start(b);
+    send_jobs(scenario, 0, 30);
+    send_jobs(scenario, 1, 30);
+    pass_ms(5000 + scheduler_draw(2000));
+    uint64_t away_ms = 1000 + scheduler_draw(2 * SESSION_MS);
+    cluster_go_down_until(scheduler_now_ns() + away_ms * 1000000u);
+    NEED(await_all(scenario, away_ms + 60000));
+    NEED(stop(a, SOON_MS) == 0 && stop(b, SOON_MS) == 0);
+    return is_as_promised(scenario);
+}
+
+TEST(brokers_that_are_away_cost_time_and_no_job) {
+    play_both(lose_brokers);
+}
+
 /* ---- members that do not know what they are ---- */
 
 /* It freezes with jobs in its lanes, and wakes when its session is over and all of them are
@@ -431,6 +453,33 @@ static bool wake_zombie(struct scenario *scenario) {
 TEST(
     a_worker_that_wakes_after_its_session_takes_no_commit_back_and_repeats_nothing_in_transactions) {
     play_both(wake_zombie);
+}
+
+/* It is removed while it waits for its jobs. Another gets all or some of them, and answers them
+ * before they end here. */
+static bool remove_member(struct scenario *scenario) {
+    begin(scenario, 2, false, false);
+    struct worker *removed = add_worker(scenario, "removed", "cuLaunchKernel:slow=15s@*");
+    struct worker *other = add_worker(scenario, "other", "");
+    worker_start(removed);
+    send_jobs(scenario, 0, 1);
+    send_jobs(scenario, 1, 1);
+    pass_ms(3000);
+    worker_start(other);
+    pass_ms(3000 + scheduler_draw(3000));
+    group_remove(removed->process);
+    NEED(await_answers(scenario, 0, 1, SOON_MS));
+    pass_ms(15000);
+    NEED(committed(0) >= 1);
+    send_jobs(scenario, 0, 1);
+    send_jobs(scenario, 1, 1);
+    NEED(await_all(scenario, 30000 + SOON_MS)); /* it has joined again */
+    NEED(stop(removed, SOON_MS) == 0 && stop(other, SOON_MS) == 0);
+    return is_as_promised(scenario);
+}
+
+TEST(a_member_that_is_outside_its_group_while_it_gives_partitions_back_commits_nothing) {
+    play_both(remove_member);
 }
 
 static bool share_name(struct scenario *scenario) {
@@ -532,7 +581,9 @@ RUN_TESTS_AT_ONCE(
     T(a_static_member_that_stops_leaves_the_group_so_that_another_takes_over_at_once),
     T(a_static_member_that_is_killed_and_comes_back_within_its_session_keeps_its_partitions),
     T(kills_stops_and_newcomers_lose_nothing_and_repeat_nothing_in_transactions),
+    T(brokers_that_are_away_cost_time_and_no_job),
     T(a_worker_that_wakes_after_its_session_takes_no_commit_back_and_repeats_nothing_in_transactions),
+    T(a_member_that_is_outside_its_group_while_it_gives_partitions_back_commits_nothing),
     T(of_two_workers_of_one_name_the_earlier_ends_and_the_later_goes_on),
     T(where_the_commit_stands_behind_the_end_of_the_log_reading_goes_on_there_and_repeats_nothing),
     T(a_commit_that_was_moved_with_its_text_loses_no_job),
