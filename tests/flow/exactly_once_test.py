@@ -10,10 +10,10 @@ import msgpack
 
 
 class ExactlyOnceTest(KafkaFlowTest):
-    def start(self, name, *options, instance=None, **more):
+    def start(self, name, **more):
         config = self.config(delivery="exactly_once", commit_interval_ms="100ms", **more)
-        config["kafka"] |= {"instance_id": f"{self.topics.group}-{instance or name}", "consumer": {"session.timeout.ms": 6000}}
-        return self.start_worker(config, name, *options)
+        config["kafka"] |= {"instance_id": f"{self.topics.group}-{name}", "consumer": {"session.timeout.ms": 6000}}
+        return self.start_worker(config, name)
 
     def submit(self, count):
         self.produce(*(msgpack.packb(saxpy(number)) for number in range(count)))
@@ -38,18 +38,6 @@ class ExactlyOnceTest(KafkaFlowTest):
         self.assertEqual(headers_of(letter)["dlq.error.code"], "bad_message")
         self.assertEqual(lag(self.servers, self.topics), 0)
 
-    def test_a_stop_in_the_middle_repeats_nothing(self):
-        count = 4000
-        self.submit(count)
-        first = self.start("first", **SLOWER)
-        self.wait_for_results(10)
-        self.stop_well(first)
-        self.assertLess(len(self.results()), count, "the stop came too late to show anything")
-        second = self.start("second")
-        self.wait_for_no_lag()
-        self.stop_well(second)
-        self.assert_exactly_once(count)
-
     def test_kills_stops_and_newcomers_repeat_nothing(self):
         count = 8000
         self.submit(count)
@@ -69,17 +57,6 @@ class ExactlyOnceTest(KafkaFlowTest):
         self.stop_well(last)
         self.wait_for_results(count)  # not visible before the broker gives up the third's open transaction
         self.assert_exactly_once(count)
-
-    def test_of_two_workers_of_one_name_the_first_ends_with_a_clear_error(self):
-        self.submit(2000)
-        first = self.start("first", "--no-supervisor", instance="same", **SLOWER)
-        self.wait_for_results(10)
-        second = self.start("second", "--no-supervisor", instance="same")
-        self.assertEqual(self.wait_for_end(first), 5)
-        self.assertIn("give each worker", self.log_of("first"))
-        self.wait_for_no_lag()
-        self.stop_well(second)
-        self.assert_exactly_once(2000)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ usage: faults_short_test.py BUILD_FOLDER"""
 
 import unittest
 
-from faults_test import FaultsTest, LeaderTest, tearDownModule  # unittest looks for the last one
+from faults_test import BrokerTest, LeaderTest, WorkersTest, tearDownModule  # unittest looks for the last one
 
 
 class Short:
@@ -13,7 +13,11 @@ class Short:
     frozen_s = gone_s = cut_s = 2
 
 
-class ShortFaultsTest(Short, FaultsTest):
+class ShortWorkersTest(Short, WorkersTest):
+    pass
+
+
+class ShortBrokerTest(Short, BrokerTest):
     pass
 
 
@@ -22,11 +26,11 @@ class ShortLeaderTest(Short, LeaderTest):
 
 
 CHOSEN = [
-    ShortFaultsTest("test_workers_are_killed"),
-    ShortFaultsTest("test_four_workers_join_and_leave"),
-    ShortFaultsTest("test_the_network_is_cut"),
-    ShortFaultsTest("test_the_broker_is_frozen_for_a_while"),
-    ShortFaultsTest("test_the_only_broker_is_killed_and_starts_again"),
+    ShortWorkersTest("test_workers_are_killed"),
+    ShortWorkersTest("test_four_workers_join_and_leave"),
+    ShortBrokerTest("test_the_network_is_cut"),
+    ShortBrokerTest("test_the_broker_is_frozen_for_a_while"),
+    ShortBrokerTest("test_the_only_broker_is_killed_and_starts_again"),
     ShortLeaderTest("test_a_leader_is_gone_for_a_while"),
 ]
 

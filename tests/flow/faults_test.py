@@ -1,6 +1,6 @@
 """Jobs flow through real workers and a real Apache Kafka while one of them fails; afterwards every job has its
 result or its dead letter. Prints what was lost, duplicated and recomputed for each fault and delivery.
-usage: faults_test.py BUILD_FOLDER [FaultsTest.test_... ...], with the number of jobs of each fault and delivery in
+usage: faults_test.py BUILD_FOLDER [BrokerTest.test_... ...], with the number of jobs of each fault and delivery in
 GPU_WORKER_FAULTS_JOBS (1200)."""
 
 import array
@@ -88,7 +88,7 @@ class FaultRig(FlowTest):
         return array.array("I", self.ledger.read_bytes())
 
 
-class FaultsTest(FaultRig):
+class WorkersTest(FaultRig):
     def test_workers_are_killed(self):
         self.begin(["a", "b"])
         for name, share in ("a", 0.15), ("b", 0.25):
@@ -98,17 +98,6 @@ class FaultsTest(FaultRig):
                 flow.start(name)
             self.wait_for_share(share)
         self.end("kill -9 of the worker")
-
-    def test_workers_are_asked_to_stop(self):
-        self.begin(["a", "b"])
-        for name, share in ("a", 0.15), ("b", 0.25):
-            self.put_under_way()
-            for flow in self.flows:
-                flow.stop(name)
-                flow.start(name)
-            self.wait_for_share(share)
-        for account in self.end("SIGTERM"):
-            self.assertEqual((account.duplicated, account.recomputed), (0, 0), account)
 
     def test_four_workers_join_and_leave(self):
         self.begin(["a"])
@@ -123,6 +112,8 @@ class FaultsTest(FaultRig):
             self.wait_for_share(share)
         self.end("4 workers join and leave")
 
+
+class BrokerTest(FaultRig):
     def test_the_only_broker_is_killed_and_starts_again(self):
         """What it has left hanging is ended before the workers come back, as worker/README.md asks. With a broker that is
         asked to stop instead, committed results were seen to be lost even so."""

@@ -40,17 +40,6 @@ class GroupTest(KafkaFlowTest):
         self.assertEqual(len(results), count)
         self.assertTrue(all(is_saxpy(results[f"job-{n}"], n) for n in range(count)))
 
-    def test_a_clean_stop_leaves_the_group_so_that_another_member_takes_over_at_once(self):
-        first = self.start_worker(self.config(), "first")
-        self.wait_for_log("was assigned", "first")
-        self.stop_well(first)
-        other = self.config()
-        other["kafka"]["instance_id"] = "rack-1.worker-8"
-        self.produce(msgpack.packb(saxpy(1)))
-        second = self.start_worker(other, "second")
-        self.wait_for_no_lag()
-        self.stop_well(second)
-
     def test_of_two_members_of_one_name_the_earlier_ends_and_says_why(self):
         first = self.start_worker(self.config(), "first", "--no-supervisor")
         self.wait_for_log("was assigned", "first")

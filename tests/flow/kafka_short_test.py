@@ -13,7 +13,7 @@ CHOSEN = [
     KafkaTest("test_hostile_bytes_become_dead_letters_and_the_worker_goes_on"),
     ExactlyOnceTest("test_every_job_has_one_result_and_every_dead_letter_comes_once"),
     GroupTest("test_a_restart_after_kill_9_takes_up_its_partitions_at_once"),
-    RebalanceTest("test_the_same_in_transactions"),
+    RebalanceTest("test_a_newcomer_waits_for_those_jobs_alone_that_have_begun"),
 ]
 
 

@@ -1,4 +1,5 @@
-"""Partitions that move from a busy worker to a newcomer, at a real Apache Kafka.
+"""Partitions that move from a busy worker to a newcomer, at a real Apache Kafka: what is particular to a client and its
+brokers. What a worker does then, tests/world/scenarios_test.c shows.
 usage: rebalance_test.py BUILD_FOLDER, with the broker's host:port in GPU_WORKER_TEST_KAFKA."""
 
 import collections
@@ -89,20 +90,12 @@ class RebalanceTest(KafkaFlowTest):
                              "those in a lane's hands alone are waited for")
 
     def test_a_newcomer_waits_for_those_jobs_alone_that_have_begun(self):
-        self.move(SLOW, delivery="at_least_once")
-        self.assert_all_answered_once()
-
-    def test_the_same_in_transactions(self):
         self.move(SLOW, delivery="exactly_once")
         self.assert_all_answered_once()
         self.assertNotIn("comes from owners that died", self.log_of("quick"))
 
     def test_jobs_of_a_key_keep_their_order_though_some_are_tried_again(self):
         self.move(f"{FAILING};{SLOW}", delivery="at_least_once", ordering="key")
-        self.assert_order_of_keys(self.assert_all_answered_once())
-
-    def test_they_do_in_transactions(self):
-        self.move(f"{FAILING};{SLOW}", delivery="exactly_once", ordering="key")
         self.assert_order_of_keys(self.assert_all_answered_once())
 
 
