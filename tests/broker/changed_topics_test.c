@@ -1,5 +1,5 @@
-/* A topic of jobs that is created anew, or gets partitions, while it is read. Against a real Kafka
- * alone (CMakeLists.txt). */
+/* A topic of jobs that is created anew, or gets partitions, while it is read. Embedded brokers
+ * cannot do that. */
 #include "base/clock.h"
 #include "broker/kafka_harness.h"
 #include "broker/reader.h"

@@ -1,5 +1,4 @@
-/* What a consumer makes of what its group has committed. Runs against the embedded broker, and
- * against a real one (CMakeLists.txt). */
+/* What a consumer makes of what its group has committed. */
 #include "broker/consumer.h"
 
 #include <string.h>

@@ -1,4 +1,3 @@
-/* Runs against the embedded broker, and against a real one (CMakeLists.txt). */
 #include "broker/consumer.h"
 
 #include <stdio.h>
@@ -227,7 +226,7 @@ TEST(a_partition_changes_hands_only_when_its_started_messages_are_finished) {
 
     /* A real broker takes commits while members rejoin, so that nothing comes twice. What stays
      * with the first member, in a cooperative group, may be committed later than what has moved. */
-    for (int32_t p = 0; kafka_is_real() && p < PARTITIONS; p++)
+    for (int32_t p = 0; kafka_is_complete() && p < PARTITIONS; p++)
         WAIT_DOING(broker_committed(&broker, p), ==, EACH, {
             assert_false(take_one(first, &first_tally, &position));
             assert_false(take_one(second, &second_tally, &position));
@@ -245,7 +244,7 @@ TEST(partitions_that_stay_are_committed_while_others_wait_to_be_given_back) {
     struct tally tally = {0};
     struct position position;
     /* older ones give all partitions back; embedded brokers refuse commits while members join */
-    if (!kafka_is_real() || rd_kafka_version() < 0x020a0000) skip();
+    if (!kafka_is_complete() || rd_kafka_version() < 0x020a0000) skip();
     broker_start(&broker, PARTITIONS);
     produce_to_all(&broker);
     struct source *first = consumer_start(&broker, &first_events, NULL);
@@ -284,7 +283,7 @@ TEST(messages_that_have_not_started_go_to_the_new_owner_at_once) {
     static struct position taken[PARTITIONS * EACH];
     struct tally first_tally = {0}, second_tally = {0};
     struct position position;
-    if (!kafka_is_real()) skip(); /* embedded brokers refuse commits while members join */
+    if (!kafka_is_complete()) skip(); /* embedded brokers refuse commits while members join */
     broker_start(&broker, PARTITIONS);
     produce_to_all(&broker);
     struct source *first = consumer_start(&broker, &events, NULL);
@@ -321,7 +320,7 @@ TEST(after_the_drain_timeout_unfinished_messages_go_to_the_new_owner) {
     static struct position taken[PARTITIONS * EACH];
     struct tally first_tally = {0}, second_tally = {0};
     struct position position;
-    if (!kafka_is_real()) skip(); /* embedded brokers take half a minute over it */
+    if (!kafka_is_complete()) skip(); /* embedded brokers take half a minute over it */
     broker_start(&broker, PARTITIONS);
     produce_to_all(&broker);
     struct source *first = consumer_start_draining(&broker, &events, 100);
@@ -348,7 +347,7 @@ TEST(members_that_come_and_go_lose_nothing) {
     struct events events = {0};
     struct tally tally = {0};
     struct source *members[3] = {NULL};
-    if (!kafka_is_real()) skip(); /* embedded brokers take half a minute over it */
+    if (!kafka_is_complete()) skip(); /* embedded brokers take half a minute over it */
     broker_start(&broker, PARTITIONS);
     members[0] = consumer_start(&broker, &events, NULL);
     int produced = 0, round = 0;
@@ -375,7 +374,7 @@ TEST(members_that_come_and_go_lose_nothing) {
     consumer_stop(members[0]);
     for (int32_t p = 0; p < PARTITIONS; p++)
         for (int i = 0; i < EACH; i++)
-            if (kafka_is_real()) assert_int_equal(tally.times[p][i], 1);
+            if (kafka_is_complete()) assert_int_equal(tally.times[p][i], 1);
     broker_stop(&broker);
 }
 
@@ -495,12 +494,12 @@ TEST(a_topic_that_does_not_exist_yet_is_reported_and_read_once_it_does) {
     struct setting settings[] = {
         {"topic.metadata.refresh.interval.ms", "300"}, kafka_short_session[0], {NULL, NULL}};
     broker_start(&broker, 0);
-    if (!kafka_is_real()) broker_hide_topic(&broker, broker.jobs, true);
+    if (!kafka_is_complete()) broker_hide_topic(&broker, broker.jobs, true);
     struct source *source = consumer_start(&broker, &events, settings);
     WAIT_DOING(events.errors, >, 0, assert_false(consumer_take(source, &position)));
     assert_non_null(strstr(events.last_error, broker.jobs));
     assert_int_equal(events.worst_level, LOG_WARN);
-    if (kafka_is_real()) broker_create_topic(&broker, broker.jobs, 1);
+    if (kafka_is_complete()) broker_create_topic(&broker, broker.jobs, 1);
     else broker_hide_topic(&broker, broker.jobs, false);
     broker_produce(&broker, 0, 0, 1);
     consumer_take_many(source, &position, 1);

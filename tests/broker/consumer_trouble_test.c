@@ -1,18 +1,10 @@
-/* Requests that fail, and brokers that go: an embedded broker does as it is told. */
+/* Requests that fail, and brokers that go, of a broker that does as it is told. */
 #include <string.h>
 
 #include "broker/consumer.h"
 #include "broker/kafka_harness.h"
 #include "support/at_once.h"
 #include "support/wait.h"
-
-/* Kafka's numbers of the requests that the embedded broker is told to fail. */
-enum {
-    REQUEST_OFFSET_COMMIT = 8,
-    REQUEST_OFFSET_FETCH = 9,
-    REQUEST_JOIN_GROUP = 11,
-    REQUEST_HEARTBEAT = 12
-};
 
 TEST(a_commit_that_fails_is_reported_once_and_made_again) {
     struct broker broker;
@@ -23,20 +15,13 @@ TEST(a_commit_that_fails_is_reported_once_and_made_again) {
     struct source *source = consumer_start(&broker, &events, NULL);
     consumer_take_many(source, &position, 1);
     broker_wait_for_commit(source, &broker, 0, 0);
-    rd_kafka_mock_push_request_errors(broker.cluster, REQUEST_OFFSET_COMMIT, 2,
-        RD_KAFKA_RESP_ERR_INVALID_COMMIT_OFFSET_SIZE, RD_KAFKA_RESP_ERR_INVALID_COMMIT_OFFSET_SIZE);
+    broker_refuse(&broker, REQUEST_OFFSET_COMMIT, RD_KAFKA_RESP_ERR_INVALID_COMMIT_OFFSET_SIZE, 2);
     source_finish(source, &position);
     broker_wait_for_commit(source, &broker, 0, 1);
     assert_int_equal(events.errors, 1);
     assert_int_equal(events.last_native, RD_KAFKA_RESP_ERR_INVALID_COMMIT_OFFSET_SIZE);
     consumer_stop(source);
     broker_stop(&broker);
-}
-
-static void push_error(
-    struct broker *broker, int16_t request, rd_kafka_resp_err_t error, int count) {
-    for (int i = 0; i < count; i++)
-        rd_kafka_mock_push_request_errors(broker->cluster, request, 1, error);
 }
 
 /* As a frozen process does, or one whose broker was away. */
@@ -47,8 +32,8 @@ TEST(who_is_put_out_of_its_group_while_it_takes_partitions_over_joins_again) {
     broker_start(&broker, 1);
     broker_produce(&broker, 0, 0, 1);
     /* It cannot take over for longer than its group waits for it. */
-    push_error(&broker, REQUEST_OFFSET_COMMIT, RD_KAFKA_RESP_ERR_INVALID_COMMIT_OFFSET_SIZE, 30);
-    push_error(&broker, REQUEST_HEARTBEAT, RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID, 1);
+    broker_refuse(&broker, REQUEST_OFFSET_COMMIT, RD_KAFKA_RESP_ERR_INVALID_COMMIT_OFFSET_SIZE, 30);
+    broker_refuse(&broker, REQUEST_HEARTBEAT, RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID, 1);
     struct source *source = consumer_start(&broker, &events, kafka_short_session);
     consumer_take_many(source, &position, 1);
     source_finish(source, &position);
@@ -66,7 +51,7 @@ static struct source *start_with_a_silent_group(struct broker *broker, struct ev
     consumer_take_many(source, positions, 2);
     source_finish(source, &positions[0]);
     broker_wait_for_commit(source, broker, 0, 1);
-    push_error(broker, REQUEST_OFFSET_FETCH, RD_KAFKA_RESP_ERR_INVALID_REQUEST, 100);
+    broker_refuse(broker, REQUEST_OFFSET_FETCH, RD_KAFKA_RESP_ERR_INVALID_REQUEST, 100);
     source_finish(source, &positions[1]);
     return source;
 }
@@ -78,7 +63,7 @@ TEST(nothing_is_committed_before_the_group_tells_that_its_topic_is_the_same) {
     struct source *source = start_with_a_silent_group(&broker, &events);
     WAIT_DOING(events.errors, ==, 1, assert_false(consumer_take(source, &position)));
     assert_int_equal(events.last_native, RD_KAFKA_RESP_ERR_INVALID_REQUEST);
-    rd_kafka_mock_clear_request_errors(broker.cluster, REQUEST_OFFSET_FETCH);
+    broker_accept(&broker, REQUEST_OFFSET_FETCH);
     assert_int_equal(broker_committed(&broker, 0), 1);
     broker_wait_for_commit(source, &broker, 0, 2);
     assert_int_equal(events.errors, 1);
@@ -93,7 +78,7 @@ TEST(nor_when_its_partitions_are_given_back) {
     struct source *source = start_with_a_silent_group(&broker, &events);
     assert_int_equal(source_close(source, KAFKA_PATIENCE_MS, &err), ERR_BROKER);
     source_destroy(source);
-    rd_kafka_mock_clear_request_errors(broker.cluster, REQUEST_OFFSET_FETCH);
+    broker_accept(&broker, REQUEST_OFFSET_FETCH);
     assert_int_equal(broker_committed(&broker, 0), 1);
     broker_stop(&broker);
 }
@@ -102,8 +87,7 @@ TEST(a_group_that_may_not_be_joined_is_the_end) {
     struct broker broker;
     struct events events = {0};
     broker_start(&broker, 1);
-    rd_kafka_mock_push_request_errors(
-        broker.cluster, REQUEST_JOIN_GROUP, 1, RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED);
+    broker_refuse(&broker, REQUEST_JOIN_GROUP, RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED, 1);
     struct source *source = consumer_start(&broker, &events, NULL);
     struct error err;
     assert_int_equal(consumer_fail(source, &err), ERR_BROKER);
@@ -124,9 +108,9 @@ TEST(an_outage_is_reported_and_over_when_the_broker_is_back) {
     source_finish(source, &position);
     broker_wait_for_commit(source, &broker, 0, 1);
 
-    rd_kafka_mock_broker_set_down(broker.cluster, -1);
+    broker_go_down(&broker);
     WAIT_DOING(events.worst_level, >=, LOG_ERROR, assert_false(consumer_take(source, &position)));
-    rd_kafka_mock_broker_set_up(broker.cluster, -1);
+    broker_come_up(&broker);
     broker_produce(&broker, 0, 1, 1);
     do consumer_take_many(source, &position, 1);
     while (position.offset < 1);
@@ -146,7 +130,7 @@ TEST(closing_without_a_broker_gives_up_in_time) {
     struct source *source = consumer_start(&broker, &events, NULL);
     consumer_take_many(source, &position, 1);
     broker_wait_for_commit(source, &broker, 0, 0);
-    rd_kafka_mock_broker_set_down(broker.cluster, -1);
+    broker_go_down(&broker);
     source_finish(source, &position);
     assert_int_equal(source_close(source, 200, &err), ERR_BROKER);
     source_destroy(source);

@@ -1,5 +1,4 @@
-/* Members that leave while their group still hands out partitions. */
-#include <stdlib.h>
+/* Members that leave while their group still hands out partitions: what librdkafka makes of it. */
 #include <unistd.h>
 
 #include "broker/clients.h"
@@ -7,17 +6,7 @@
 #include "support/at_once.h"
 #include "support/wait.h"
 
-enum { REQUEST_OFFSET_FETCH = 9, FETCHES_MAX = 4096, LEAVE_TIMEOUT_MS = KAFKA_PATIENCE_MS / 4 };
-
-/* Nobody is told what is committed: somebody's transaction is open, and stays so. */
-static void keep_a_transaction_open(struct broker *broker) {
-    rd_kafka_resp_err_t *errors = calloc(FETCHES_MAX, sizeof *errors);
-    assert_non_null(errors);
-    for (int i = 0; i < FETCHES_MAX; i++) errors[i] = RD_KAFKA_RESP_ERR_UNSTABLE_OFFSET_COMMIT;
-    rd_kafka_mock_push_request_errors_array(
-        broker->cluster, REQUEST_OFFSET_FETCH, FETCHES_MAX, errors);
-    free(errors);
-}
+enum { FETCHES_MAX = 4096, LEAVE_TIMEOUT_MS = KAFKA_PATIENCE_MS / 4 };
 
 static bool is_member(rd_kafka_t *client) {
     char *member = rd_kafka_memberid(client);
@@ -46,7 +35,9 @@ TEST(a_member_that_is_given_partitions_while_it_leaves_still_leaves) {
     struct events events = {0};
     struct error err = {.message = ""};
     broker_start(&broker, 1);
-    keep_a_transaction_open(&broker);
+    /* nobody is told what is committed: somebody's transaction is open, and stays so */
+    broker_refuse(
+        &broker, REQUEST_OFFSET_FETCH, RD_KAFKA_RESP_ERR_UNSTABLE_OFFSET_COMMIT, FETCHES_MAX);
     struct source *source = consumer_start(&broker, &events, NULL);
     wait_for_an_assignment(source);
     assert_int_equal(source_close(source, LEAVE_TIMEOUT_MS, &err), ERR_OK);

@@ -1,6 +1,10 @@
 /**
- * What tests against a Kafka broker share: a broker (librdkafka's in this process, or a real one),
- * a worker's consumer and producer made for tests, and a look at what a group has committed.
+ * What tests against a Kafka broker share: a broker, a worker's consumer and producer made for
+ * tests, and a look at what a group has committed.
+ *
+ * What a test is linked with decides on its broker: tests/world has one of a world, and
+ * kafka_harness.c librdkafka's embedded one, or a real one if GPU_WORKER_TEST_KAFKA has its
+ * address.
  *
  * Requests have KAFKA_PATIENCE_MS; other waiting is support/wait.h's.
  */
@@ -17,25 +21,30 @@ enum { KAFKA_PATIENCE_MS = 120000, KAFKA_POLL_MS = 20 };
 
 /** A broker with one topic for jobs, named so that no other test or run meets it. */
 struct broker {
-    rd_kafka_t *client;               /* admin's; carries the embedded cluster */
-    rd_kafka_mock_cluster_t *cluster; /* NULL: a real broker */
+    rd_kafka_t *client;               /* admin's; carries the embedded cluster. Of a world: NULL */
+    rd_kafka_mock_cluster_t *cluster; /* NULL: another broker */
     char bootstrap[128];
     char jobs[64];
     char results[64];
     char group[64];
 };
 
-/** Whether brokers are the one at GPU_WORKER_TEST_KAFKA, or each test's own in this process. */
-bool kafka_is_real(void);
+/** False: librdkafka's embedded one. It throws offsets of transactions away and shows aborted
+ * records, refuses commits while members join, creates any topic that is asked for, and cannot do
+ * some of what is said below. */
+bool kafka_is_complete(void);
+
+/** Whether it fails as it is told to, by the functions below; a real one does not. */
+bool kafka_obeys(void);
 
 void broker_start(struct broker *broker, int partitions);
 void broker_stop(struct broker *broker);
 void broker_create_topic(struct broker *broker, const char *topic, int partitions);
 
-/** One whose broker refuses larger messages; embedded brokers cannot. */
+/** One whose broker refuses larger batches; embedded brokers cannot. */
 void broker_create_narrow_topic(
     struct broker *broker, const char *topic, const char *message_bytes_max);
-/** One whose broker refuses messages without a key; as above. */
+/** One whose broker refuses messages without a key; real brokers only. */
 void broker_create_compacted_topic(struct broker *broker, const char *topic);
 
 /** Deletes the topic of jobs, and creates it anew; embedded brokers cannot. */
@@ -46,6 +55,27 @@ void broker_add_partitions(struct broker *broker, int partitions);
 
 /** Embedded brokers create any topic that is asked for; this one they deny. */
 void broker_hide_topic(struct broker *broker, const char *topic, bool hidden);
+
+/** Kafka's numbers of requests. */
+enum request {
+    REQUEST_PRODUCE = 0,
+    REQUEST_OFFSET_COMMIT = 8,
+    REQUEST_OFFSET_FETCH = 9,
+    REQUEST_JOIN_GROUP = 11,
+    REQUEST_HEARTBEAT = 12,
+    REQUEST_END_TXN = 26,
+    REQUEST_TXN_OFFSET_COMMIT = 28
+};
+
+/** The next `count` requests of this kind are answered with this. */
+void broker_refuse(
+    struct broker *broker, enum request request, rd_kafka_resp_err_t code, int count);
+/** Ends what is left of it. */
+void broker_accept(struct broker *broker, enum request request);
+
+/** No request is answered, until it comes up. */
+void broker_go_down(struct broker *broker);
+void broker_come_up(struct broker *broker);
 
 /** As retention does; embedded brokers cannot. */
 void broker_delete_records(const struct broker *broker, int32_t partition, int64_t before);
@@ -64,6 +94,10 @@ void broker_wait_for_commit(
 
 /** How many committed records the topic of results has. */
 int broker_count_results(const struct broker *broker);
+
+/** A client as librdkafka makes it; `key`: of a setting, or NULL. */
+rd_kafka_t *kafka_client(
+    rd_kafka_type_t type, const char *bootstrap, const char *key, const char *value);
 
 /** Events of a client, counted. */
 struct events {
@@ -123,7 +157,7 @@ void sent_wait(struct sink *sink, const struct sent *sent);
 /** Produces numbered messages "0", "1" ... to one partition of the jobs topic. */
 void broker_produce(const struct broker *broker, int32_t partition, int first, int count);
 
-/** The same in a transaction of its own; real brokers only. */
+/** The same in a transaction of its own; embedded brokers cannot. */
 enum transaction_end { COMMITTED, ABORTED };
 void broker_produce_in_transaction(
     const struct broker *broker, int32_t partition, int count, enum transaction_end end);

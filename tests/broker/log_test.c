@@ -1,4 +1,5 @@
-/* What the log of a partition does to its reader. Against a real Kafka alone (CMakeLists.txt). */
+/* What the log of a partition does to its reader. Embedded brokers have no markers and no
+ * retention. */
 #include <stdio.h>
 #include <string.h>
 

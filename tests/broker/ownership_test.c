@@ -1,4 +1,3 @@
-/* Runs against the embedded broker. */
 #include "broker/ownership.h"
 
 #include <string.h>
@@ -84,19 +83,12 @@ TEST(a_partition_without_a_place_to_start_fails_as_configured) {
     broker_stop(&broker);
 }
 
-static rd_kafka_t *client_of(const struct broker *broker) {
-    char why[128];
-    rd_kafka_conf_t *conf = rd_kafka_conf_new();
-    rd_kafka_conf_set(conf, "bootstrap.servers", broker->bootstrap, why, sizeof why);
-    rd_kafka_conf_set(conf, "group.id", broker->group, why, sizeof why);
-    return rd_kafka_new(RD_KAFKA_CONSUMER, conf, why, sizeof why);
-}
-
 TEST(a_partition_that_is_gone_holds_up_no_other) {
     struct broker broker;
     broker_start(&broker, 1);
     broker_produce(&broker, 0, 0, 1);
-    rd_kafka_t *client = client_of(&broker);
+    rd_kafka_t *client =
+        kafka_client(RD_KAFKA_CONSUMER, broker.bootstrap, "group.id", broker.group);
     rd_kafka_topic_partition_list_t *partitions = rd_kafka_topic_partition_list_new(2);
     rd_kafka_topic_partition_list_add(partitions, broker.jobs, 5);
     rd_kafka_topic_partition_list_add(partitions, broker.jobs, 0);

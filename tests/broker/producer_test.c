@@ -1,4 +1,3 @@
-/* Runs against the embedded broker, and against a real one (CMakeLists.txt). */
 #include "broker/producer.h"
 
 #include <sched.h>
@@ -175,7 +174,7 @@ TEST(a_record_that_the_broker_refuses_is_told_without_its_bytes) {
     struct broker broker;
     struct events events = {0};
     char text[2001];
-    if (!kafka_is_real()) skip();
+    if (!kafka_is_complete()) skip();
     memset(text, 'x', 2000);
     text[2000] = 0;
     broker_start(&broker, 1);
@@ -230,8 +229,7 @@ static void send_crowd(struct broker *broker, char *topic, void (*refuse)(struct
 }
 
 static void refuse_once(struct broker *broker) {
-    rd_kafka_mock_push_request_errors(
-        broker->cluster, 0 /* Produce */, 1, RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE);
+    broker_refuse(broker, REQUEST_PRODUCE, RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, 1);
 }
 
 TEST(a_batch_that_is_refused_is_sent_again_in_smaller_ones) {
@@ -239,9 +237,9 @@ TEST(a_batch_that_is_refused_is_sent_again_in_smaller_ones) {
     char narrow[80];
     broker_start(&broker, 1);
     snprintf(narrow, sizeof narrow, "narrow-%s", broker.results);
-    if (kafka_is_real()) broker_create_narrow_topic(&broker, narrow, "10000");
-    send_crowd(&broker, kafka_is_real() ? narrow : NULL, kafka_is_real() ? NULL : refuse_once,
-        slice_of_text("small"), ERR_OK);
+    if (kafka_is_complete()) broker_create_narrow_topic(&broker, narrow, "10000");
+    send_crowd(&broker, kafka_is_complete() ? narrow : NULL,
+        kafka_is_complete() ? NULL : refuse_once, slice_of_text("small"), ERR_OK);
     broker_stop(&broker);
 }
 
@@ -249,7 +247,7 @@ TEST(only_what_is_refused_alone_is_refused) {
     struct broker broker;
     static uint8_t large[20000];
     char narrow[80];
-    if (!kafka_is_real()) skip();
+    if (!kafka_is_complete()) skip();
     broker_start(&broker, 1);
     snprintf(narrow, sizeof narrow, "narrow-%s", broker.results);
     broker_create_narrow_topic(&broker, narrow, "10000");
@@ -264,7 +262,7 @@ TEST(a_topic_that_does_not_exist_is_refused_headers_and_all) {
     struct header header = {slice_of_text("name"), slice_of_text("value")};
     char missing[] = "no such topic"; /* a name that a real broker does not even create */
     broker_start(&broker, 1);
-    if (!kafka_is_real()) broker_hide_topic(&broker, missing, true);
+    if (!kafka_is_complete()) broker_hide_topic(&broker, missing, true);
     struct sink *sink = producer_start(&broker, &events, settings);
     /* The first waits for the topic to appear; the others fail while they are being sent. */
     for (int i = 0; i < 5; i++) {
@@ -331,17 +329,17 @@ TEST(an_outage_is_reported_and_loses_nothing) {
     struct broker broker;
     struct events events = {0};
     struct setting settings[] = {{"reconnect.backoff.max.ms", "100"}, {NULL, NULL}};
-    if (kafka_is_real()) skip();
+    if (!kafka_obeys()) skip();
     broker_start(&broker, 1);
     struct sink *sink = producer_start(&broker, &events, settings);
     struct sent before = result_of("before"), during = result_of("during");
     sink_send(sink, &before.record);
     sent_wait(sink, &before);
-    rd_kafka_mock_broker_set_down(broker.cluster, -1);
+    broker_go_down(&broker);
     sink_send(sink, &during.record);
     WAIT_DOING(events.worst_level, >=, LOG_ERROR, sink_serve(sink, KAFKA_POLL_MS));
     assert_int_equal(during.settled_count, 0);
-    rd_kafka_mock_broker_set_up(broker.cluster, -1);
+    broker_come_up(&broker);
     sent_wait(sink, &during);
     expect_code(&during, ERR_OK);
     sink_destroy(sink);
@@ -351,15 +349,13 @@ TEST(an_outage_is_reported_and_loses_nothing) {
 TEST(a_fatal_error_settles_everything_as_a_lost_sink) {
     struct broker broker;
     struct events events = {0};
-    if (kafka_is_real()) skip();
+    if (!kafka_obeys()) skip();
     broker_start(&broker, 1);
     struct sink *sink = producer_start(&broker, &events, NULL);
     struct sent first = result_of("first"), second = result_of("second");
     sink_send(sink, &first.record);
     sent_wait(sink, &first);
-    enum { PRODUCE = 0 };
-    rd_kafka_mock_push_request_errors(
-        broker.cluster, PRODUCE, 1, RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED);
+    broker_refuse(&broker, REQUEST_PRODUCE, RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED, 1);
     sink_send(sink, &second.record);
     sent_wait(sink, &second);
     expect_code(&second, ERR_BROKER);

@@ -1,6 +1,3 @@
-/* Runs against the embedded broker, and against a real one (CMakeLists.txt). The embedded one
- * throws offsets of transactions away and shows aborted records: what needs either is skipped
- * there. */
 #include "broker/transaction.h"
 
 #include <stdio.h>
@@ -103,7 +100,7 @@ TEST(a_record_is_settled_once_its_transaction_is_committed) {
     wait_until_settled(&rig, 1, ERR_OK);
     wait_until_settled(&rig, 3, ERR_OK);
     assert_int_equal(broker_count_results(&rig.broker), 2);
-    if (kafka_is_real()) {
+    if (kafka_is_complete()) {
         char text[4096];
         assert_int_equal(broker_committed_metadata(&rig.broker, 0, text, sizeof text), 0);
         assert_string_equal(text,
@@ -135,7 +132,7 @@ TEST(the_source_tells_what_a_transaction_has_committed) {
 
 TEST(offsets_alone_are_committed_where_nothing_is_unfinished) {
     struct rig rig;
-    if (!kafka_is_real()) skip();
+    if (!kafka_is_complete()) skip();
     rig_start(&rig);
     for (int i = 0; i < COUNT; i++) send_small(&rig, i);
     for (int i = 0; i < COUNT; i++) wait_until_settled(&rig, i, ERR_OK);
@@ -155,7 +152,7 @@ TEST(a_record_that_is_refused_costs_the_others_only_a_repetition) {
     assert_int_equal(rig.sent[0].settled_count, 0);
     send_small(&rig, 1);
     for (int i = 0; i < 3; i++) wait_until_settled(&rig, i, ERR_OK);
-    if (kafka_is_real()) {
+    if (kafka_is_complete()) {
         assert_int_equal(broker_count_results(&rig.broker), 3);
         assert_int_equal(broker_committed(&rig.broker, 0), 3);
     }
@@ -164,10 +161,9 @@ TEST(a_record_that_is_refused_costs_the_others_only_a_repetition) {
 
 TEST(a_batch_that_is_refused_is_repeated_with_fewer_messages) {
     struct rig rig;
-    if (kafka_is_real()) skip(); /* real brokers do not refuse at will */
+    if (!kafka_obeys()) skip(); /* real brokers do not refuse at will */
     rig_start(&rig);
-    rd_kafka_mock_push_request_errors(
-        rig.broker.cluster, 0 /* Produce */, 1, RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE);
+    broker_refuse(&rig.broker, REQUEST_PRODUCE, RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, 1);
     for (int i = 0; i < COUNT; i++) send_small(&rig, i);
     for (int i = 0; i < COUNT; i++) wait_until_settled(&rig, i, ERR_OK);
     rig_stop(&rig);
@@ -175,10 +171,9 @@ TEST(a_batch_that_is_refused_is_repeated_with_fewer_messages) {
 
 TEST(what_the_broker_refuses_alone_is_refused) {
     struct rig rig;
-    if (kafka_is_real()) skip();
+    if (!kafka_obeys()) skip();
     rig_start(&rig);
-    rd_kafka_mock_push_request_errors(rig.broker.cluster, 0 /* Produce */, 2,
-        RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE);
+    broker_refuse(&rig.broker, REQUEST_PRODUCE, RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, 2);
     send_small(&rig, 0);
     wait_until_settled(&rig, 0, ERR_PUBLISH_REFUSED);
     send_small(&rig, 0);
@@ -230,7 +225,7 @@ TEST(records_of_messages_that_are_not_ours_any_more_are_dropped) {
     offsets_revoke(consumer_parts(rig.source).offsets, rig.broker.jobs, 0);
     wait_until_settled(&rig, 0, ERR_REVOKED);
     assert_int_equal(sink_flush(rig.sink, KAFKA_PATIENCE_MS, &err), ERR_OK);
-    if (kafka_is_real()) assert_int_equal(broker_count_results(&rig.broker), 0);
+    if (kafka_is_complete()) assert_int_equal(broker_count_results(&rig.broker), 0);
     rig_stop(&rig);
 }
 
@@ -238,7 +233,7 @@ TEST(records_of_messages_that_are_not_ours_any_more_are_dropped) {
 TEST(a_flush_takes_no_commit_back_whose_messages_are_settled_and_not_finished_yet) {
     struct rig rig;
     struct error err;
-    if (!kafka_is_real()) skip();
+    if (!kafka_is_complete()) skip();
     rig_start(&rig);
     send_small(&rig, 0);
     for (int i = 0; i < 3; i++) {
@@ -253,7 +248,7 @@ TEST(a_flush_takes_no_commit_back_whose_messages_are_settled_and_not_finished_ye
 TEST(a_producer_that_was_fenced_is_replaced_and_its_transaction_repeated) {
     struct rig rig;
     struct error err;
-    if (!kafka_is_real()) skip();
+    if (!kafka_is_complete()) skip();
     rig_start(&rig);
     send_small(&rig, 0);
     wait_until_settled(&rig, 0, ERR_OK);
@@ -266,36 +261,34 @@ TEST(a_producer_that_was_fenced_is_replaced_and_its_transaction_repeated) {
     rig_stop(&rig);
 }
 
-/* The embedded broker answers a request of this kind with these codes first. */
-static void test_answers(int16_t api_key, rd_kafka_resp_err_t code, int results) {
+/* The broker answers a request of this kind with this code twice. */
+static void test_answers(enum request request, rd_kafka_resp_err_t code, int results) {
     struct rig rig;
-    if (kafka_is_real()) skip();
+    if (!kafka_obeys()) skip();
     rig_start(&rig);
-    rd_kafka_mock_push_request_errors(rig.broker.cluster, api_key, 2, code, code);
+    broker_refuse(&rig.broker, request, code, 2);
     send_small(&rig, 0);
     wait_until_settled(&rig, 0, ERR_OK);
     assert_int_equal(broker_count_results(&rig.broker), results);
     rig_stop(&rig);
 }
 
-enum { API_END_TXN = 26, API_TXN_OFFSET_COMMIT = 28 };
-
 TEST(offsets_of_a_generation_that_is_over_abort_and_repeat_the_transaction) {
     /* the embedded broker shows what was aborted: two repetitions */
-    test_answers(API_TXN_OFFSET_COMMIT, RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION, 3);
+    int results = kafka_is_complete() ? 1 : 3;
+    test_answers(REQUEST_TXN_OFFSET_COMMIT, RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION, results);
 }
 
 TEST(a_coordinator_that_is_loading_is_asked_again) {
-    test_answers(API_TXN_OFFSET_COMMIT, RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS, 1);
-    test_answers(API_END_TXN, RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS, 1);
+    test_answers(REQUEST_TXN_OFFSET_COMMIT, RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS, 1);
+    test_answers(REQUEST_END_TXN, RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS, 1);
 }
 
 TEST(a_producer_that_is_fenced_again_before_it_has_committed_is_lost) {
     struct rig rig;
-    const rd_kafka_resp_err_t fenced = RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH;
-    if (kafka_is_real()) skip();
+    if (!kafka_obeys()) skip();
     rig_start(&rig);
-    rd_kafka_mock_push_request_errors(rig.broker.cluster, API_END_TXN, 2, fenced, fenced);
+    broker_refuse(&rig.broker, REQUEST_END_TXN, RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH, 2);
     send_small(&rig, 0);
     wait_until_settled(&rig, 0, ERR_BROKER);
     assert_non_null(strstr(rig.sent[0].err.message, "another worker has this one's name"));
@@ -303,8 +296,6 @@ TEST(a_producer_that_is_fenced_again_before_it_has_committed_is_lost) {
     wait_until_settled(&rig, 1, ERR_BROKER);
     rig_stop(&rig);
 }
-
-enum { API_HEARTBEAT = 12 };
 
 /* With messages in hand, and perhaps while members join: the last commit may fail. */
 static void leave(struct source *source) {
@@ -332,15 +323,14 @@ static bool is_member(const struct rig *rig, const char *id) {
 TEST(a_member_that_is_outside_its_group_while_it_gives_partitions_back_commits_nothing) {
     struct rig rig;
     struct events events = {0};
-    if (kafka_is_real()) skip(); /* real brokers do not refuse at will */
+    if (!kafka_obeys()) skip(); /* real brokers do not refuse at will */
     rig_start_with(&rig, 2, kafka_short_session);
     start_all(&rig);
     char *id = rd_kafka_memberid(consumer_parts(rig.source).client);
     struct source *second = consumer_start(&rig.broker, &events, kafka_short_session);
     WAIT_DOING(is_leaving(&rig), ==, true, serve(&rig));
-    for (int i = 0; i < 8; i++) /* the second may get some of them */
-        rd_kafka_mock_push_request_errors(
-            rig.broker.cluster, API_HEARTBEAT, 1, RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID);
+    /* the second may get some of them */
+    broker_refuse(&rig.broker, REQUEST_HEARTBEAT, RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID, 8);
     WAIT_DOING(is_member(&rig, id), ==, false, serve(&rig));
     for (int i = 0; i < COUNT; i++) send_small(&rig, i);
     for (int i = 0; i < COUNT; i++) {
@@ -360,7 +350,7 @@ static void test_left_behind(const struct setting *settings[3]) {
     struct events events[2] = {{0}};
     struct source *others[2];
     struct position taken, again;
-    if (!kafka_is_real()) skip();
+    if (!kafka_is_complete()) skip();
     rig_start_with(&rig, 2, settings[0]);
     start_all(&rig);
     others[0] = consumer_start(&rig.broker, &events[0], settings[1]);
@@ -405,10 +395,9 @@ TEST(nor_is_it_by_a_static_member) {
 TEST(a_sink_without_brokers_gives_up_in_time_and_settles_all) {
     struct rig rig;
     struct error err;
-    if (kafka_is_real()) skip();
+    if (!kafka_obeys()) skip();
     rig_start(&rig);
-    rd_kafka_mock_broker_set_down(rig.broker.cluster, -1);
-    rd_kafka_mock_broker_set_down(rig.broker.cluster, 1);
+    broker_go_down(&rig.broker);
     send_small(&rig, 0);
     assert_int_equal(sink_flush(rig.sink, 500, &err), ERR_TIMEOUT);
     sink_destroy(rig.sink);
