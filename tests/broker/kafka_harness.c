@@ -145,9 +145,12 @@ void broker_stop(struct broker *broker) {
 /* ---- what only librdkafka's does as it is told ---- */
 
 void broker_hide_topic(struct broker *broker, const char *topic, bool hidden) {
+    if (is_real()) return;
     rd_kafka_mock_topic_set_error(broker->cluster, topic,
         hidden ? RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART : RD_KAFKA_RESP_ERR_NO_ERROR);
 }
+
+void broker_hide_ids(struct broker *broker) {}
 
 void broker_refuse(
     struct broker *broker, enum request request, rd_kafka_resp_err_t code, int count) {

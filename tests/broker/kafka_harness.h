@@ -16,12 +16,13 @@
 
 #include "broker/consumer.h"
 #include "broker/producer.h"
+#include "broker/requests.h"
 
 enum { KAFKA_PATIENCE_MS = 120000, KAFKA_POLL_MS = 20 };
 
 /** A broker with one topic for jobs, named so that no other test or run meets it. */
 struct broker {
-    rd_kafka_t *client;               /* admin's; carries the embedded cluster. Of a world: NULL */
+    rd_kafka_t *client;               /* admin's; carries the embedded cluster */
     rd_kafka_mock_cluster_t *cluster; /* NULL: another broker */
     char bootstrap[128];
     char jobs[64];
@@ -53,19 +54,12 @@ void broker_recreate_jobs(struct broker *broker, int partitions);
 /** The topic of jobs has so many partitions from now on; embedded brokers cannot. */
 void broker_add_partitions(struct broker *broker, int partitions);
 
-/** Embedded brokers create any topic that is asked for; this one they deny. */
+/** Embedded brokers create any topic that is asked for; this one they deny. Others have none that
+ * nobody creates. */
 void broker_hide_topic(struct broker *broker, const char *topic, bool hidden);
 
-/** Kafka's numbers of requests. */
-enum request {
-    REQUEST_PRODUCE = 0,
-    REQUEST_OFFSET_COMMIT = 8,
-    REQUEST_OFFSET_FETCH = 9,
-    REQUEST_JOIN_GROUP = 11,
-    REQUEST_HEARTBEAT = 12,
-    REQUEST_END_TXN = 26,
-    REQUEST_TXN_OFFSET_COMMIT = 28
-};
+/** No ids of topics are told, as by embedded brokers and old ones. */
+void broker_hide_ids(struct broker *broker);
 
 /** The next `count` requests of this kind are answered with this. */
 void broker_refuse(

@@ -1,14 +1,23 @@
 #include "world/cluster.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "world/scheduler.h"
 
+enum { REFUSALS = 8 };
+
 struct cluster {
     struct topic topics[CLUSTER_TOPICS];
     size_t topic_count;
-    uint64_t last_topic_id, down_until_ns;
+    bool hides_ids;
+    uint64_t last_topic_id, down_until_ns, outage_count;
+    struct refusal {
+        enum request request;
+        rd_kafka_resp_err_t code;
+        int left;
+    } refusals[REFUSALS];
     struct producer_id *producers[CLUSTER_PRODUCERS];
     size_t producer_count;
 };
@@ -28,7 +37,34 @@ void cluster_changed(void) {
 }
 
 void cluster_go_down_until(uint64_t until_ns) {
-    if (until_ns > cluster->down_until_ns) cluster->down_until_ns = until_ns;
+    if (until_ns <= cluster->down_until_ns) return;
+    if (cluster->down_until_ns <= scheduler_now_ns()) cluster->outage_count++;
+    cluster->down_until_ns = until_ns;
+    cluster_changed();
+}
+
+void cluster_come_up(void) {
+    cluster->down_until_ns = 0;
+    cluster_changed();
+}
+
+uint64_t cluster_outage_count(void) {
+    return cluster->outage_count;
+}
+
+void cluster_refuse(enum request request, rd_kafka_resp_err_t code, int count) {
+    size_t i = 0;
+    while (cluster->refusals[i].left > 0 && cluster->refusals[i].request != request) i++;
+    cluster->refusals[i] = (struct refusal){request, code, count};
+}
+
+rd_kafka_resp_err_t cluster_refusal(enum request request) {
+    for (size_t i = 0; i < REFUSALS; i++)
+        if (cluster->refusals[i].left > 0 && cluster->refusals[i].request == request) {
+            cluster->refusals[i].left--;
+            return cluster->refusals[i].code;
+        }
+    return RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
 uint64_t cluster_down_until_ns(void) {
@@ -72,6 +108,15 @@ struct log *cluster_find_log(const char *name, int32_t partition) {
     struct topic *topic = cluster_find_topic(name);
     bool is_there = topic != NULL && partition >= 0 && partition < topic->partition_count;
     return is_there ? &topic->logs[partition] : NULL;
+}
+
+void cluster_tell_id(const struct topic *topic, char *ret, size_t size) {
+    if (cluster->hides_ids) snprintf(ret, size, "AAAAAAAAAAAAAAAAAAAAAA");
+    else snprintf(ret, size, "topic-%llu", (unsigned long long)topic->id);
+}
+
+void cluster_hide_ids(void) {
+    cluster->hides_ids = true;
 }
 
 /* ---- logs ---- */

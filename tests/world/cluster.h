@@ -15,6 +15,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "broker/requests.h"
+
+#define CLUSTER_ADDRESS "world:1"
+
 enum {
     CLUSTER_TOPICS = 16,
     CLUSTER_PARTITIONS = 8,
@@ -58,7 +62,7 @@ struct log {
 
 struct topic {
     char name[CLUSTER_NAME_SIZE];
-    uint64_t id; /* another one each time that it is made */
+    uint64_t id;
     uint64_t made_ns;
     bool exists;
     int32_t partition_count;
@@ -94,20 +98,36 @@ bool cluster_is_visible(const struct log_record *record);
 /** Messages from `end` on are gone, as after an unclean election. */
 void cluster_truncate(struct log *log, int64_t end);
 
+/** What brokers tell of its id, which is another one each time that it is made. */
+void cluster_tell_id(const struct topic *topic, char *ret, size_t size);
+
+/** They tell none, as old ones do: a zero. */
+void cluster_hide_ids(void);
+
 /* ---- outages ---- */
 
-/** No request is answered before that. */
+/** No request is answered before that; UINT64_MAX: before it comes up. */
 void cluster_go_down_until(uint64_t until_ns);
+void cluster_come_up(void);
 uint64_t cluster_down_until_ns(void);
+uint64_t cluster_outage_count(void);
+
+/** The next `count` requests of this kind are answered with this. */
+void cluster_refuse(enum request request, rd_kafka_resp_err_t code, int count);
+/** What this request is answered with; NO_ERROR: it is not refused. */
+rd_kafka_resp_err_t cluster_refusal(enum request request);
 
 /** Something changed: those that wait for cluster_key() look again. */
 void cluster_changed(void);
 const void *cluster_key(void);
 
-/* ---- groups: one, for the workers ---- */
+/* ---- groups ---- */
 
 /** Before any member. `tells`: each commit, to standard error. */
 void group_begin(bool tells);
+
+/** What follows and names no member is about this group from now on; at first, "workers". */
+void group_use(const char *name);
 
 struct member; /* of a client, from its joining until it has left or was expelled */
 
@@ -118,6 +138,9 @@ void group_leave(struct member *member);
 
 /** As administrators remove a member, which does not hear of it before its next heartbeat. */
 void group_remove(pid_t process);
+
+/** Its client has gone without a word: the group waits for it until its session is over. */
+void group_abandon(struct member *member);
 
 /** The client has called poll(). */
 void group_polled(struct member *member);
@@ -135,7 +158,7 @@ enum group_standing group_stands(const struct member *member);
 void group_rejoin(struct member *member);
 
 const char *group_member_id(const struct member *member);
-int32_t group_generation(void);
+int32_t group_generation(const struct member *member);
 
 /** What it has in the current generation. */
 rd_kafka_topic_partition_list_t *group_assignment(const struct member *member);

@@ -1,4 +1,4 @@
-/* The coordinator of one group, of the classic protocol with eager rebalances (cluster.h). */
+/* The coordinator of groups, of the classic protocol with eager rebalances (cluster.h). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,9 +15,11 @@ enum {
 
 struct member {
     char id[64], instance[CLUSTER_NAME_SIZE];
+    struct group *group;
     pid_t process;
     bool is_in, has_joined; /* the rebalance that goes on */
     uint64_t session_ns, poll_interval_ns, polled_ns, joined_ns;
+    uint64_t abandoned_ns; /* UINT64_MAX: it is not */
     char topics[GROUP_TOPICS][CLUSTER_NAME_SIZE];
     size_t topic_count;
     size_t count;
@@ -37,7 +39,9 @@ struct committed {
     const struct txn *txn; /* NULL: it is committed */
 };
 
-static struct group {
+struct group {
+    char name[CLUSTER_NAME_SIZE];
+    struct group *next;
     int32_t generation;
     bool tells, is_rebalancing;
     uint64_t since_ns, deadline_ns, next_look_ns;
@@ -47,11 +51,26 @@ static struct group {
     size_t member_count;
     struct committed offsets[CLUSTER_OFFSETS];
     size_t offset_count;
-} * group;
+};
+
+static struct group *groups, *group; /* the first of all, and the one that a call is about */
+
+static struct group *new_group(const char *name) {
+    struct group *ret = scheduler_alloc(sizeof *ret);
+    snprintf(ret->name, sizeof ret->name, "%s", name);
+    return ret;
+}
 
 void group_begin(bool tells) {
-    group = scheduler_alloc(sizeof *group);
+    group = groups = new_group("workers");
     group->tells = tells;
+}
+
+void group_use(const char *name) {
+    struct group *last = groups;
+    for (group = groups; group != NULL; last = group, group = group->next)
+        if (strcmp(group->name, name) == 0) return;
+    group = last->next = new_group(name);
 }
 
 /* ---- members ---- */
@@ -103,7 +122,9 @@ struct member *group_join(pid_t process, const char *instance, uint32_t session_
     snprintf(
         member->id, sizeof member->id, "member-%llu", (unsigned long long)group->next_member++);
     snprintf(member->instance, sizeof member->instance, "%s", instance);
+    member->group = group;
     member->process = process;
+    member->abandoned_ns = UINT64_MAX;
     member->is_in = true;
     member->session_ns = session_ms * 1000000ull;
     member->poll_interval_ns = poll_interval_ms * 1000000ull;
@@ -119,12 +140,17 @@ struct member *group_join(pid_t process, const char *instance, uint32_t session_
 }
 
 void group_leave(struct member *member) {
+    group = member->group;
     if (member->is_in) expel(member);
 }
 
 void group_remove(pid_t process) {
     for (size_t i = group->member_count; i-- > 0;)
         if (group->members[i]->process == process) expel(group->members[i]);
+}
+
+void group_abandon(struct member *member) {
+    member->abandoned_ns = scheduler_now_ns();
 }
 
 void group_polled(struct member *member) {
@@ -135,8 +161,8 @@ const char *group_member_id(const struct member *member) {
     return member->id;
 }
 
-int32_t group_generation(void) {
-    return group->generation;
+int32_t group_generation(const struct member *member) {
+    return member->group->generation;
 }
 
 /* ---- rebalances ---- */
@@ -145,6 +171,8 @@ int32_t group_generation(void) {
  * nobody polls it. */
 static bool is_over(const struct member *member) {
     if (scheduler_silence_ns(member->process, member->joined_ns) >= member->session_ns) return true;
+    if (member->abandoned_ns != UINT64_MAX)
+        return scheduler_now_ns() - member->abandoned_ns >= member->session_ns;
     return scheduler_now_ns() - member->polled_ns >= member->poll_interval_ns;
 }
 
@@ -205,7 +233,7 @@ static bool have_all_joined(void) {
     return true;
 }
 
-void group_serve(void) {
+static void serve(void) {
     for (size_t i = 0; i < group->member_count;)
         if (is_over(group->members[i])) expel(group->members[i]);
         else i++;
@@ -219,9 +247,15 @@ void group_serve(void) {
         complete();
 }
 
+void group_serve(void) {
+    struct group *used = group;
+    for (group = groups; group != NULL; group = group->next) serve();
+    group = used;
+}
+
 enum group_standing group_stands(const struct member *member) {
     if (!member->is_in) return GROUP_GONE;
-    if (!group->is_rebalancing) return GROUP_MEMBER;
+    if (!member->group->is_rebalancing) return GROUP_MEMBER;
     return member->has_joined ? GROUP_WAITING : GROUP_REJOIN;
 }
 
@@ -348,13 +382,17 @@ void group_fetch(rd_kafka_topic_partition_list_t *partitions, bool is_stable) {
     }
 }
 
+static void forget_topic(struct group *of, const char *name) {
+    size_t kept = 0;
+    for (size_t i = 0; i < of->offset_count; i++)
+        if (strcmp(of->offsets[i].topic, name) != 0) of->offsets[kept++] = of->offsets[i];
+    of->offset_count = kept;
+}
+
 void cluster_delete_topic(const char *name) {
     struct topic *topic = cluster_find_topic(name);
-    size_t kept = 0;
     if (topic == NULL) return;
     topic->exists = false;
-    for (size_t i = 0; i < group->offset_count; i++)
-        if (strcmp(group->offsets[i].topic, name) != 0) group->offsets[kept++] = group->offsets[i];
-    group->offset_count = kept;
+    for (struct group *of = groups; of != NULL; of = of->next) forget_topic(of, name);
     cluster_changed();
 }

@@ -3,9 +3,9 @@
  * world. What is only data (configurations, lists of partitions, headers, texts of errors) is the
  * library's own. Private to tests/world.
  *
- * conformance_test.c compares it with Apache Kafka. Not there: cooperative rebalances and other
- * assignors than range, groups beside that of the workers, brokers that fail one by one, batches
- * that are refused as a whole, retention and compaction, quotas and the right to do things.
+ * conformance_test.c compares it with Apache Kafka, and so do the tests of worker/broker that run
+ * with both. Not there: cooperative rebalances and other assignors than range, brokers that fail
+ * one by one, compaction, quotas and the right to do things, and limits of what is fetched.
  *
  * A client has no threads: what librdkafka does beside its caller is done when that calls, so a
  * request may come later than it would, and its answer too, but in no order that could not be.
@@ -21,23 +21,27 @@ enum { KAFKA_FETCH_MAX = 64, KAFKA_ID_SIZE = 512 };
 struct reading {
     char topic[CLUSTER_NAME_SIZE];
     int32_t partition;
-    int64_t next;     /* to fetch */
-    int64_t consumed; /* the next one for the caller; NO_OFFSET: none was taken */
-    int64_t told_end; /* the last end that was told; NO_OFFSET: none */
-    int64_t low, end; /* as heard with the last fetch; NO_OFFSET: not heard */
-    bool is_paused;
+    int64_t next;            /* to fetch */
+    int64_t consumed;        /* the next one for the caller; NO_OFFSET: none was taken */
+    int64_t told_end;        /* the last end that was told; NO_OFFSET: none */
+    int64_t low, end;        /* as heard with the last fetch; NO_OFFSET: not heard */
+    bool is_paused, is_over; /* the latter: it was told that it has no offset to go on from */
 };
 
 /* The first member is what the caller sees. */
 struct message {
     rd_kafka_message_t seen;
     const struct log_record *record; /* NULL: it tells an error, or an end */
+    char *reason;                    /* NULL: that of its code */
     rd_kafka_headers_t *headers;     /* NULL: not asked for yet */
     struct message *next;
 };
 
 struct rd_kafka_topic_s {
     char name[CLUSTER_NAME_SIZE];
+    bool is_missing;   /* as was told */
+    int32_t partition; /* for records without a key, until then */
+    uint64_t until_ns;
     struct rd_kafka_topic_s *next;
 };
 
@@ -51,11 +55,16 @@ struct rd_kafka_s {
     void *opaque;
     void (*on_rebalance)(
         rd_kafka_t *, rd_kafka_resp_err_t, rd_kafka_topic_partition_list_t *, void *);
+    void (*on_error)(rd_kafka_t *, int, const char *, void *);
     void (*on_log)(const rd_kafka_t *, int, const char *, const char *);
+    bool has_log_queue; /* and nobody reads it: nothing is logged */
     struct rd_kafka_topic_s *topics;
     struct rd_kafka_queue_s *main_queue;
     rd_kafka_resp_err_t fatal;
+    bool is_stray; /* it knows no broker of this world */
     bool has_met_broker;
+    uint64_t outages_told;
+    char group[KAFKA_ID_SIZE];
 
     /* a consumer's */
     struct member *member;                         /* NULL: it knows of none */
@@ -63,14 +72,15 @@ struct rd_kafka_s {
     rd_kafka_topic_partition_list_t *subscription; /* NULL: none */
     struct rd_kafka_queue_s *closing_queue;        /* NULL: it is not closing */
     bool is_closed, is_lost;
-    bool owes_error;    /* the caller does not know of `fatal` yet */
     bool awaits_assign; /* the caller's answer to its callback */
+    uint64_t next_beat_ns, next_look_ns;
     struct reading readings[CLUSTER_TOPICS * CLUSTER_PARTITIONS];
     size_t reading_count;
     struct message *first, *last; /* fetched */
 
     /* a producer's */
     struct sent *first_sent;
+    size_t sent_count, sent_max, record_bytes_max;
     int32_t (*choose_partition)(const rd_kafka_topic_t *, const void *key, size_t key_size,
         int32_t count, void *topic_opaque, void *context); /* NULL: by chance */
     void *topic_opaque;
@@ -83,8 +93,19 @@ struct rd_kafka_s {
 /** A request's way there, or back. */
 void kafka_pass_time(void);
 
+/** Until then, no broker answers this client. */
+uint64_t kafka_down_until_ns(const rd_kafka_t *client);
+bool kafka_is_down(const rd_kafka_t *client);
+
+/** Tells the client's caller of each outage once. */
+void kafka_tell_outage(rd_kafka_t *client);
+
 /** Waits for brokers that answer. False: `until_ns` came first. */
 bool kafka_reach(rd_kafka_t *client, uint64_t until_ns);
+
+/** What a request is answered with where brokers were told to refuse it; NO_ERROR: it is not. The
+ * library itself asks again where that helps. */
+rd_kafka_resp_err_t kafka_refusal(enum request request);
 
 /** clock_ns() in so many milliseconds; negative: never. */
 uint64_t kafka_until_ns(int timeout_ms);
@@ -96,7 +117,7 @@ rd_kafka_topic_t *kafka_topic(rd_kafka_t *client, const char *name);
 
 /* ---- queues ---- */
 
-enum event_kind { EVENT_COMMIT, EVENT_REBALANCE, EVENT_REPORTS, EVENT_DESCRIPTIONS };
+enum event_kind { EVENT_COMMIT, EVENT_REBALANCE, EVENT_REPORTS, EVENT_DESCRIPTIONS, EVENT_ERROR };
 
 /* Of topics, with their ids. */
 struct description {
@@ -138,7 +159,11 @@ void kafka_producer_fini(rd_kafka_t *producer);
 
 /** Of a consumer: what the group wants of it. */
 void kafka_consumer_serve(rd_kafka_t *consumer);
-void kafka_consumer_fini(rd_kafka_t *consumer);
+void kafka_consumer_fini(rd_kafka_t *consumer, bool leaves);
+
+/** As a member of that generation. */
+rd_kafka_resp_err_t kafka_commit(
+    rd_kafka_t *consumer, int32_t generation, rd_kafka_topic_partition_list_t *partitions);
 
 /** An error for the functions that return one. */
 rd_kafka_error_t *kafka_error(rd_kafka_resp_err_t code, bool is_retriable, bool must_abort);

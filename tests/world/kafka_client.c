@@ -17,17 +17,49 @@ uint64_t kafka_until_ns(int timeout_ms) {
     return timeout_ms < 0 ? UINT64_MAX : scheduler_now_ns() + (uint64_t)timeout_ms * 1000000u;
 }
 
+uint64_t kafka_down_until_ns(const rd_kafka_t *client) {
+    return client->is_stray ? UINT64_MAX : cluster_down_until_ns();
+}
+
+bool kafka_is_down(const rd_kafka_t *client) {
+    return kafka_down_until_ns(client) > scheduler_now_ns();
+}
+
 bool kafka_reach(rd_kafka_t *client, uint64_t until_ns) {
     kafka_pass_time();
-    while (cluster_down_until_ns() > scheduler_now_ns()) {
-        uint64_t up_ns = cluster_down_until_ns();
+    while (kafka_is_down(client)) {
+        uint64_t up_ns = kafka_down_until_ns(client);
         if (scheduler_now_ns() >= until_ns) return false;
-        (void)scheduler_wait(NULL, up_ns < until_ns ? up_ns : until_ns);
+        (void)scheduler_wait(cluster_key(), up_ns < until_ns ? up_ns : until_ns);
     }
     client->has_met_broker = true;
     group_serve();
     producer_ids_serve();
     return true;
+}
+
+rd_kafka_resp_err_t kafka_refusal(enum request request) {
+    rd_kafka_resp_err_t code;
+    while ((code = cluster_refusal(request)) == RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS)
+        kafka_pass_time();
+    return code;
+}
+
+void kafka_tell_outage(rd_kafka_t *client) {
+    uint64_t count = client->is_stray ? 1 : cluster_outage_count();
+    bool is_told = client->outages_told == count;
+    client->outages_told = count;
+    if (is_told) return;
+    if (client->on_error != NULL) {
+        client->on_error(
+            client, RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN, "1/1 brokers are down", client->opaque);
+    } else if ((kafka_number(client, "enabled_events") & RD_KAFKA_EVENT_ERROR) != 0) {
+        rd_kafka_event_t *event = calloc(1, sizeof *event);
+        if (event == NULL) abort();
+        *event =
+            (rd_kafka_event_t){.kind = EVENT_ERROR, .code = RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN};
+        kafka_queue_add(client->main_queue, event);
+    }
 }
 
 /* ---- clients ---- */
@@ -64,6 +96,17 @@ static void *read_topic_address(const rd_kafka_t *client, const char *key) {
     return address_in(text);
 }
 
+static void read_settings(rd_kafka_t *client) {
+    char text[KAFKA_ID_SIZE];
+    kafka_text(client, "bootstrap.servers", text, sizeof text);
+    client->is_stray = strcmp(text, CLUSTER_ADDRESS) != 0;
+    kafka_text(client, "log.queue", text, sizeof text);
+    client->has_log_queue = strcmp(text, "true") == 0;
+    kafka_text(client, "group.id", client->group, sizeof client->group);
+    client->sent_max = kafka_number(client, "queue.buffering.max.messages");
+    client->record_bytes_max = kafka_number(client, "message.max.bytes");
+}
+
 rd_kafka_t *rd_kafka_new(rd_kafka_type_t type, rd_kafka_conf_t *conf, char *why, size_t why_size) {
     rd_kafka_t *client = calloc(1, sizeof *client);
     if (client == NULL) abort();
@@ -72,15 +115,19 @@ rd_kafka_t *rd_kafka_new(rd_kafka_type_t type, rd_kafka_conf_t *conf, char *why,
     client->generation = -1;
     client->opaque = read_address(client, "opaque");
     *(void **)&client->on_rebalance = read_address(client, "rebalance_cb");
+    *(void **)&client->on_error = read_address(client, "error_cb");
     *(void **)&client->on_log = read_address(client, "log_cb");
     *(void **)&client->choose_partition = read_topic_address(client, "partitioner_cb");
     client->topic_opaque = read_topic_address(client, "opaque");
     client->main_queue = rd_kafka_queue_new(client);
+    read_settings(client);
+    client->outages_told = client->is_stray ? 0 : cluster_outage_count() - kafka_is_down(client);
     return client;
 }
 
 void rd_kafka_destroy_flags(rd_kafka_t *client, int flags) {
-    if (client->type == RD_KAFKA_CONSUMER) kafka_consumer_fini(client);
+    if (client->type == RD_KAFKA_CONSUMER)
+        kafka_consumer_fini(client, (flags & RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE) == 0);
     else kafka_producer_fini(client);
     while (client->topics != NULL) {
         struct rd_kafka_topic_s *topic = client->topics;
@@ -118,6 +165,7 @@ rd_kafka_resp_err_t rd_kafka_fatal_error(rd_kafka_t *client, char *text, size_t 
 }
 
 rd_kafka_resp_err_t rd_kafka_set_log_queue(rd_kafka_t *client, rd_kafka_queue_t *queue) {
+    client->has_log_queue = false;
     return RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
@@ -257,14 +305,22 @@ void kafka_queue_add(rd_kafka_queue_t *queue, rd_kafka_event_t *event) {
 
 static void describe(struct descriptions *asked);
 
+/* When its first event can be taken: what brokers answer, not while they are away. */
+static uint64_t due_of(const rd_kafka_queue_t *queue) {
+    const rd_kafka_event_t *event = queue->first;
+    if (event == NULL) return UINT64_MAX;
+    bool is_answer = event->kind == EVENT_COMMIT || event->kind == EVENT_DESCRIPTIONS;
+    uint64_t up_ns = is_answer ? kafka_down_until_ns(queue->client) : 0;
+    return event->due_ns > up_ns ? event->due_ns : up_ns;
+}
+
 static rd_kafka_event_t *take(rd_kafka_queue_t *queue) {
     rd_kafka_event_t *event = queue->first;
-    if (event == NULL || event->due_ns > scheduler_now_ns()) return NULL;
-    if (event->kind == EVENT_DESCRIPTIONS && cluster_down_until_ns() > scheduler_now_ns()) {
-        event->due_ns = cluster_down_until_ns();
-        return NULL;
+    if (due_of(queue) > scheduler_now_ns()) return NULL;
+    if (event->kind == EVENT_DESCRIPTIONS) {
+        queue->client->has_met_broker = true;
+        describe(event->descriptions);
     }
-    if (event->kind == EVENT_DESCRIPTIONS) describe(event->descriptions);
     queue->first = event->next;
     event->next = NULL;
     return event;
@@ -275,8 +331,7 @@ static uint64_t serve(rd_kafka_queue_t *queue) {
     uint64_t next_ns = UINT64_MAX;
     if (queue->client->type == RD_KAFKA_PRODUCER) next_ns = kafka_producer_serve(queue->client);
     else if (queue->client->closing_queue == queue) kafka_consumer_serve(queue->client);
-    if (queue->first != NULL && queue->first->due_ns < next_ns) next_ns = queue->first->due_ns;
-    return next_ns;
+    return due_of(queue) < next_ns ? due_of(queue) : next_ns;
 }
 
 rd_kafka_event_t *rd_kafka_queue_poll(rd_kafka_queue_t *queue, int timeout_ms) {
@@ -293,20 +348,8 @@ int rd_kafka_queue_poll_callback(rd_kafka_queue_t *queue, int timeout_ms) {
     rd_kafka_event_t *event = rd_kafka_queue_poll(queue, timeout_ms);
     if (event == NULL) return 0;
     if (event->kind == EVENT_COMMIT) {
-        if (cluster_down_until_ns() > scheduler_now_ns()) {
-            event->due_ns = cluster_down_until_ns();
-            event->next = queue->first;
-            queue->first = event;
-            return 0;
-        }
-        char instance[KAFKA_ID_SIZE];
-        kafka_text(queue->client, "group.instance.id", instance, sizeof instance);
-        const char *id =
-            queue->client->member != NULL ? group_member_id(queue->client->member) : "";
         rd_kafka_resp_err_t code =
-            group_check(id, instance, event->code /* the generation */, false);
-        if (code == RD_KAFKA_RESP_ERR_NO_ERROR) code = group_commit(event->partitions, NULL);
-        kafka_pass_time();
+            kafka_commit(queue->client, (int32_t)event->code, event->partitions);
         event->on_commit(queue->client, code, event->partitions, event->context);
     }
     rd_kafka_event_destroy(event);
@@ -329,8 +372,12 @@ void rd_kafka_event_destroy(rd_kafka_event_t *event) {
 
 rd_kafka_event_type_t rd_kafka_event_type(const rd_kafka_event_t *event) {
     if (event == NULL) return RD_KAFKA_EVENT_NONE;
-    if (event->kind == EVENT_REBALANCE) return RD_KAFKA_EVENT_REBALANCE;
-    return event->kind == EVENT_REPORTS ? RD_KAFKA_EVENT_DR : RD_KAFKA_EVENT_OFFSET_COMMIT;
+    switch (event->kind) {
+    case EVENT_REBALANCE: return RD_KAFKA_EVENT_REBALANCE;
+    case EVENT_REPORTS: return RD_KAFKA_EVENT_DR;
+    case EVENT_ERROR: return RD_KAFKA_EVENT_ERROR;
+    default: return RD_KAFKA_EVENT_OFFSET_COMMIT;
+    }
 }
 
 rd_kafka_resp_err_t rd_kafka_event_error(rd_kafka_event_t *event) {
@@ -362,11 +409,13 @@ const rd_kafka_message_t *rd_kafka_event_message_next(rd_kafka_event_t *event) {
 void rd_kafka_message_destroy(rd_kafka_message_t *seen) {
     struct message *message = (struct message *)seen;
     if (message->headers != NULL) rd_kafka_headers_destroy(message->headers);
+    free(message->reason);
     free(message);
 }
 
 const char *rd_kafka_message_errstr(const rd_kafka_message_t *seen) {
-    return rd_kafka_err2str(seen->err);
+    const struct message *message = (const struct message *)seen;
+    return message->reason != NULL ? message->reason : rd_kafka_err2str(seen->err);
 }
 
 int64_t rd_kafka_message_timestamp(
@@ -440,9 +489,7 @@ static void describe(struct descriptions *asked) {
         if (topic == NULL)
             asked->items[i].error =
                 kafka_error(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, false, false);
-        else
-            snprintf(asked->items[i].id, sizeof asked->items[i].id, "topic-%llu",
-                (unsigned long long)topic->id);
+        else cluster_tell_id(topic, asked->items[i].id, sizeof asked->items[i].id);
     }
 }
 

@@ -19,7 +19,7 @@ static struct reading *find(rd_kafka_t *client, const char *topic, int32_t parti
 }
 
 static bool is_of(const struct message *message, const struct reading *reading) {
-    return message->seen.partition == reading->partition &&
+    return message->seen.rkt != NULL && message->seen.partition == reading->partition &&
            strcmp(rd_kafka_topic_name(message->seen.rkt), reading->topic) == 0;
 }
 
@@ -44,7 +44,8 @@ static void read_from(rd_kafka_t *client, struct reading *reading, int64_t offse
     const struct log *log = cluster_find_log(reading->topic, reading->partition);
     reading->next = offset;
     if (offset == RD_KAFKA_OFFSET_END) reading->next = log != NULL ? log->end : 0;
-    else if (offset < 0) reading->next = log != NULL ? log->low : 0;
+    else if (offset < 0 && offset != RD_KAFKA_OFFSET_INVALID)
+        reading->next = log != NULL ? log->low : 0;
     reading->told_end = NO_OFFSET;
 }
 
@@ -103,6 +104,7 @@ static rd_kafka_resp_err_t set_paused(
         reading->is_paused = is_paused;
         drop_fetched(client, reading);
         if (reading->consumed != NO_OFFSET) reading->next = reading->consumed;
+        reading->told_end = NO_OFFSET;
     }
     return RD_KAFKA_RESP_ERR_NO_ERROR;
 }
@@ -142,13 +144,14 @@ rd_kafka_resp_err_t rd_kafka_position(
 
 /* ---- fetching ---- */
 
-static struct message *new_message(
-    rd_kafka_t *client, const struct reading *reading, int64_t offset, rd_kafka_resp_err_t code) {
+/* `topic` NULL: it is about the client. */
+static struct message *add_message(rd_kafka_t *client, const char *topic, int32_t partition,
+    int64_t offset, rd_kafka_resp_err_t code) {
     struct message *message = calloc(1, sizeof *message);
     if (message == NULL) abort();
     message->seen = (rd_kafka_message_t){.err = code,
-        .rkt = kafka_topic(client, reading->topic),
-        .partition = reading->partition,
+        .rkt = topic != NULL ? kafka_topic(client, topic) : NULL,
+        .partition = partition,
         .offset = offset};
     if (client->last != NULL) client->last->next = message;
     else client->first = message;
@@ -156,24 +159,49 @@ static struct message *new_message(
     return message;
 }
 
-/* With the words that librdkafka logs it with. */
+static void add_error(rd_kafka_t *client, rd_kafka_resp_err_t code) {
+    add_message(client, NULL, RD_KAFKA_PARTITION_UA, RD_KAFKA_OFFSET_INVALID, code);
+}
+
+static struct message *new_message(
+    rd_kafka_t *client, const struct reading *reading, int64_t offset, rd_kafka_resp_err_t code) {
+    return add_message(client, reading->topic, reading->partition, offset, code);
+}
+
+/* With the words that librdkafka tells it with. */
+static void tell_missing(rd_kafka_t *client, const char *topic) {
+    const rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
+    struct message *message =
+        add_message(client, topic, RD_KAFKA_PARTITION_UA, RD_KAFKA_OFFSET_INVALID, code);
+    if (asprintf(&message->reason, "Subscribed topic not available: %s: %s", topic,
+            rd_kafka_err2str(code)) < 0)
+        abort();
+}
+
+/* A place that the log does not have, or none. With the words that librdkafka logs it with. */
 static void reset(rd_kafka_t *client, struct reading *reading, const struct log *log) {
     char text[512], policy[32];
     kafka_text(client, "auto.offset.reset", policy, sizeof policy);
     bool is_end = strcmp(policy, "largest") == 0 || strcmp(policy, "latest") == 0;
+    if (strcmp(policy, "error") == 0) {
+        reading->is_over = true;
+        new_message(client, reading, reading->next, RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET);
+        return;
+    }
     snprintf(text, sizeof text,
         "[thrd:main]: %s [%" PRId32 "]: offset reset (at offset %" PRId64
         ", broker 1) to %s: Broker: Offset out of range",
         reading->topic, reading->partition, reading->next, is_end ? "END" : "BEGINNING");
     reading->next = is_end ? log->end : log->low;
     reading->told_end = NO_OFFSET;
-    if (client->on_log != NULL) client->on_log(client, 4, "OFFSET", text);
+    if (client->on_log != NULL && !client->has_log_queue) client->on_log(client, 4, "OFFSET", text);
 }
 
 static void fetch_from(rd_kafka_t *client, struct reading *reading) {
     const struct log *log = cluster_find_log(reading->topic, reading->partition);
-    if (log == NULL || reading->is_paused) return;
+    if (log == NULL || reading->is_paused || reading->is_over) return;
     if (reading->next < log->low || reading->next > log->end) reset(client, reading, log);
+    if (reading->is_over) return;
     int64_t end = cluster_stable_end(log), most = 1 + (int64_t)scheduler_draw(KAFKA_FETCH_MAX);
     reading->low = log->low;
     reading->end = end;
@@ -195,31 +223,22 @@ static void fetch_from(rd_kafka_t *client, struct reading *reading) {
 }
 
 static void fetch(rd_kafka_t *client) {
-    if (client->reading_count == 0 || cluster_down_until_ns() > scheduler_now_ns()) return;
+    if (client->reading_count == 0 || kafka_is_down(client)) return;
     size_t first = scheduler_draw(client->reading_count);
     for (size_t i = 0; i < client->reading_count && client->first == NULL; i++)
         fetch_from(client, &client->readings[(first + i) % client->reading_count]);
 }
 
-static struct message *take_error(rd_kafka_t *client) {
-    struct message *message = calloc(1, sizeof *message);
-    if (message == NULL) abort();
-    message->seen.err = RD_KAFKA_RESP_ERR__FATAL;
-    client->owes_error = false;
-    return message;
-}
-
 static struct message *take_fetched(rd_kafka_t *client) {
-    if (client->owes_error) return take_error(client);
     if (client->first == NULL) fetch(client);
     struct message *message = client->first;
     if (message == NULL) return NULL;
     client->first = message->next;
     if (client->first == NULL) client->last = NULL;
     message->next = NULL;
-    struct reading *reading =
-        find(client, rd_kafka_topic_name(message->seen.rkt), message->seen.partition);
-    if (message->record != NULL) reading->consumed = message->seen.offset + 1;
+    if (message->record != NULL)
+        find(client, rd_kafka_topic_name(message->seen.rkt), message->seen.partition)->consumed =
+            message->seen.offset + 1;
     return message;
 }
 
@@ -245,9 +264,35 @@ static void give_back(rd_kafka_t *client) {
     call_back(client, RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS, partitions);
 }
 
+/* Tells of each topic that is missing when it was not before. False: all are missing. */
+static bool look_for_topics(rd_kafka_t *client) {
+    bool is_any = false;
+    client->next_look_ns =
+        scheduler_now_ns() + kafka_number(client, "topic.metadata.refresh.interval.ms") * 1000000u;
+    for (int i = 0; i < client->subscription->cnt; i++) {
+        rd_kafka_topic_t *topic = kafka_topic(client, client->subscription->elems[i].topic);
+        bool was_missing = topic->is_missing;
+        topic->is_missing = cluster_find_topic(topic->name) == NULL;
+        if (topic->is_missing && !was_missing) tell_missing(client, topic->name);
+        is_any = is_any || !topic->is_missing;
+    }
+    return is_any;
+}
+
+static uint64_t beat_ns(const rd_kafka_t *client) {
+    return kafka_number(client, "heartbeat.interval.ms") * 1000000u;
+}
+
 static void join(rd_kafka_t *client) {
     char instance[KAFKA_ID_SIZE];
     char *topics[CLUSTER_TOPICS];
+    rd_kafka_resp_err_t code = kafka_refusal(REQUEST_JOIN_GROUP);
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
+        add_error(client, code);
+        return;
+    }
+    client->next_beat_ns = scheduler_now_ns() + beat_ns(client);
+    group_use(client->group);
     kafka_text(client, "group.instance.id", instance, sizeof instance);
     for (int i = 0; i < client->subscription->cnt; i++)
         topics[i] = client->subscription->elems[i].topic;
@@ -259,16 +304,25 @@ static void join(rd_kafka_t *client) {
 }
 
 static void take_assignment(rd_kafka_t *client) {
-    client->generation = group_generation();
+    client->generation = group_generation(client->member);
     client->awaits_assign = true;
     call_back(client, RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS, group_assignment(client->member));
+}
+
+/* A heartbeat may be refused to a member that its coordinator was told to know no more. */
+static void beat(rd_kafka_t *client) {
+    if (client->member == NULL || scheduler_now_ns() < client->next_beat_ns) return;
+    client->next_beat_ns = scheduler_now_ns() + beat_ns(client);
+    if (cluster_refusal(REQUEST_HEARTBEAT) == RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID)
+        group_leave(client->member);
 }
 
 /* A static member leaves only if it is told to before it closes. */
 static void leave(rd_kafka_t *client, bool is_closing) {
     char instance[KAFKA_ID_SIZE];
     kafka_text(client, "group.instance.id", instance, sizeof instance);
-    if (client->member != NULL && !(is_closing && instance[0] != 0)) group_leave(client->member);
+    bool stays = is_closing && instance[0] != 0;
+    if (client->member != NULL) (stays ? group_abandon : group_leave)(client->member);
     client->member = NULL;
     client->generation = -1;
 }
@@ -278,6 +332,7 @@ static void leave(rd_kafka_t *client, bool is_closing) {
 static void lose_membership(rd_kafka_t *client) {
     char instance[KAFKA_ID_SIZE];
     kafka_text(client, "group.instance.id", instance, sizeof instance);
+    group_use(client->group);
     rd_kafka_resp_err_t code =
         group_check(group_member_id(client->member), instance, client->generation, false);
     if (!client->awaits_assign) client->is_lost = client->reading_count > 0;
@@ -285,12 +340,13 @@ static void lose_membership(rd_kafka_t *client) {
     client->generation = -1;
     if (code != RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID) return;
     client->fatal = code;
-    client->owes_error = true;
+    add_error(client, RD_KAFKA_RESP_ERR__FATAL);
 }
 
 void kafka_consumer_serve(rd_kafka_t *client) {
-    if (client->is_closed || cluster_down_until_ns() > scheduler_now_ns()) return;
+    if (client->is_closed || kafka_is_down(client)) return;
     client->has_met_broker = true;
+    beat(client);
     group_serve();
     producer_ids_serve();
     enum group_standing standing =
@@ -300,6 +356,7 @@ void kafka_consumer_serve(rd_kafka_t *client) {
     if (client->subscription == NULL && client->member == NULL && client->closing_queue == NULL)
         return; /* it reads what it was told to, for no group */
     bool ends = client->closing_queue != NULL || client->subscription == NULL;
+    if (!ends && scheduler_now_ns() >= client->next_look_ns) (void)look_for_topics(client);
     if ((ends || standing == GROUP_GONE || standing == GROUP_REJOIN) && client->reading_count > 0) {
         give_back(client);
         return;
@@ -308,10 +365,10 @@ void kafka_consumer_serve(rd_kafka_t *client) {
         leave(client, client->closing_queue != NULL);
         client->is_closed = client->closing_queue != NULL;
     } else if (standing == GROUP_GONE) {
-        if (client->fatal == RD_KAFKA_RESP_ERR_NO_ERROR) join(client);
+        if (client->fatal == RD_KAFKA_RESP_ERR_NO_ERROR && look_for_topics(client)) join(client);
     } else if (standing == GROUP_REJOIN) {
         group_rejoin(client->member);
-    } else if (standing == GROUP_MEMBER && client->generation != group_generation()) {
+    } else if (standing == GROUP_MEMBER && client->generation != group_generation(client->member)) {
         take_assignment(client);
     }
 }
@@ -351,6 +408,7 @@ rd_kafka_message_t *rd_kafka_consumer_poll(rd_kafka_t *client, int timeout_ms) {
     uint64_t until_ns = kafka_until_ns(timeout_ms);
     scheduler_maybe_yield();
     for (;;) {
+        kafka_tell_outage(client);
         if (client->member != NULL) group_polled(client->member);
         kafka_consumer_serve(client);
         struct message *message = take_fetched(client);
@@ -376,9 +434,11 @@ int rd_kafka_consumer_closed(rd_kafka_t *client) {
     return client->is_closed;
 }
 
-void kafka_consumer_fini(rd_kafka_t *client) {
+void kafka_consumer_fini(rd_kafka_t *client, bool leaves) {
     forget_all(client);
-    leave(client, true);
+    if (leaves) leave(client, true);
+    else if (client->member != NULL) group_abandon(client->member);
+    while (client->first != NULL) rd_kafka_message_destroy(&take_fetched(client)->seen);
     (void)rd_kafka_unsubscribe(client);
 }
 
@@ -393,6 +453,9 @@ rd_kafka_resp_err_t rd_kafka_committed(
     do {
         if (is_pending) (void)scheduler_wait(cluster_key(), until_ns);
         if (!kafka_reach(client, until_ns)) return RD_KAFKA_RESP_ERR__TIMED_OUT;
+        rd_kafka_resp_err_t refusal = kafka_refusal(REQUEST_OFFSET_FETCH);
+        if (refusal != RD_KAFKA_RESP_ERR_NO_ERROR) return refusal;
+        group_use(client->group);
         group_fetch(partitions, is_stable);
         is_pending = false;
         for (int i = 0; i < partitions->cnt; i++)
@@ -400,6 +463,28 @@ rd_kafka_resp_err_t rd_kafka_committed(
     } while (is_pending && scheduler_now_ns() < until_ns);
     kafka_pass_time();
     return is_pending ? RD_KAFKA_RESP_ERR__TIMED_OUT : RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+rd_kafka_resp_err_t kafka_commit(
+    rd_kafka_t *client, int32_t generation, rd_kafka_topic_partition_list_t *partitions) {
+    char instance[KAFKA_ID_SIZE];
+    kafka_text(client, "group.instance.id", instance, sizeof instance);
+    const char *id = client->member != NULL ? group_member_id(client->member) : "";
+    rd_kafka_resp_err_t code = kafka_refusal(REQUEST_OFFSET_COMMIT);
+    group_use(client->group);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) code = group_check(id, instance, generation, false);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) code = group_commit(partitions, NULL);
+    kafka_pass_time();
+    return code;
+}
+
+rd_kafka_resp_err_t rd_kafka_commit(
+    rd_kafka_t *client, const rd_kafka_topic_partition_list_t *partitions, int async) {
+    if (!kafka_reach(client, UINT64_MAX)) return RD_KAFKA_RESP_ERR__TIMED_OUT;
+    rd_kafka_topic_partition_list_t *copy = rd_kafka_topic_partition_list_copy(partitions);
+    rd_kafka_resp_err_t code = kafka_commit(client, client->generation, copy);
+    rd_kafka_topic_partition_list_destroy(copy);
+    return code;
 }
 
 /* It is sent and answered when the queue is polled (kafka_client.c). */
@@ -512,8 +597,10 @@ rd_kafka_error_t *rd_kafka_send_offsets_to_transaction(rd_kafka_t *client,
         client->phase = PHASE_FATAL;
         return kafka_error(RD_KAFKA_RESP_ERR__FENCED, false, false);
     }
-    rd_kafka_resp_err_t code =
-        group_check(metadata->member, metadata->instance, metadata->generation, true);
+    rd_kafka_resp_err_t code = kafka_refusal(REQUEST_TXN_OFFSET_COMMIT);
+    group_use(metadata->group);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
+        code = group_check(metadata->member, metadata->instance, metadata->generation, true);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
         rd_kafka_topic_partition_list_t *copy = rd_kafka_topic_partition_list_copy(partitions);
         (void)group_commit(copy, producer_id_open(client->id));

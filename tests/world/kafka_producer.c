@@ -6,7 +6,7 @@
 #include "world/kafka.h"
 #include "world/scheduler.h"
 
-enum { SEND_NS_MAX = 3000000, TOPIC_WAIT_MS = 5000 };
+enum { SEND_NS_MAX = 3000000, BATCH_BITS = 9, BATCH_MAX = 1 << BATCH_BITS };
 
 /* From produceva() until its report. */
 struct sent {
@@ -18,6 +18,7 @@ struct sent {
     void *context;
     uint64_t since_ns, due_ns; /* for the next of its two ways */
     bool is_over;              /* the broker has answered */
+    bool is_purged;            /* its report waits for no broker */
     rd_kafka_resp_err_t code;
     int64_t offset;
     struct sent *next;
@@ -25,10 +26,26 @@ struct sent {
 
 /* ---- partitions ---- */
 
+/* As librdkafka does: records of a key share one, and others stay with one for a while. */
+static int32_t choose_by_default(
+    rd_kafka_t *client, rd_kafka_topic_t *topic, const struct log_record *record, int32_t count) {
+    if (record->key_size > 0)
+        return rd_kafka_msg_partitioner_consistent(
+            topic, record->key, record->key_size, count, NULL, NULL);
+    if (scheduler_now_ns() >= topic->until_ns) {
+        topic->partition = (int32_t)scheduler_draw((uint64_t)count);
+        topic->until_ns =
+            scheduler_now_ns() + kafka_number(client, "sticky.partitioning.linger.ms") * 1000000u;
+    }
+    return topic->partition % count;
+}
+
 static int32_t choose(rd_kafka_t *client, const struct sent *sent, int32_t count) {
-    if (client->choose_partition == NULL) return (int32_t)scheduler_draw((uint64_t)count);
-    return client->choose_partition(kafka_topic(client, sent->topic), sent->record.key,
-        sent->record.key_size, count, client->topic_opaque, sent->context);
+    rd_kafka_topic_t *topic = kafka_topic(client, sent->topic);
+    if (client->choose_partition == NULL)
+        return choose_by_default(client, topic, &sent->record, count);
+    return client->choose_partition(
+        topic, sent->record.key, sent->record.key_size, count, client->topic_opaque, sent->context);
 }
 
 /* ---- sending ---- */
@@ -63,12 +80,30 @@ static void take_part(rd_kafka_vu_t part, struct sent *sent) {
     }
 }
 
+static size_t size_of(const struct sent *sent) {
+    return sent->record.payload_size + sent->record.key_size;
+}
+
+/* What the library refuses itself. */
+static rd_kafka_resp_err_t check(rd_kafka_t *client, const struct sent *sent) {
+    if (client->id != NULL && client->phase != PHASE_BEGUN) return RD_KAFKA_RESP_ERR__STATE;
+    if (size_of(sent) > client->record_bytes_max) return RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE;
+    if (client->sent_count >= client->sent_max) return RD_KAFKA_RESP_ERR__QUEUE_FULL;
+    rd_kafka_topic_t *topic = kafka_topic(client, sent->topic);
+    topic->is_missing = topic->is_missing && cluster_find_topic(sent->topic) == NULL;
+    return topic->is_missing ? RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC : RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
 rd_kafka_error_t *rd_kafka_produceva(rd_kafka_t *client, const rd_kafka_vu_t *parts, size_t count) {
-    if (client->id != NULL && client->phase != PHASE_BEGUN)
-        return kafka_error(RD_KAFKA_RESP_ERR__STATE, false, false);
     struct sent *sent = calloc(1, sizeof *sent);
     if (sent == NULL) abort();
     for (size_t i = 0; i < count; i++) take_part(parts[i], sent);
+    rd_kafka_resp_err_t code = check(client, sent);
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
+        free(sent);
+        return kafka_error(code, false, false);
+    }
+    client->sent_count++;
     list_headers(sent);
     sent->partition = RD_KAFKA_PARTITION_UA;
     sent->since_ns = scheduler_now_ns();
@@ -87,14 +122,56 @@ static void answer(struct sent *sent, rd_kafka_resp_err_t code) {
     sent->due_ns = scheduler_now_ns() + scheduler_draw(SEND_NS_MAX);
 }
 
-/* At the broker. */
-static void arrive(rd_kafka_t *client, struct sent *sent) {
-    struct topic *topic = cluster_find_topic(sent->topic);
+/* Some of those that wait for the partition of the first are its batch. */
+static size_t gather(rd_kafka_t *client, const struct topic *topic, struct sent *first,
+    struct sent *batch[static BATCH_MAX]) {
+    size_t most = (size_t)1 << scheduler_draw(BATCH_BITS + 1), count = 0, bytes = 0;
+    for (struct sent *sent = first; sent != NULL && count < most; sent = sent->next) {
+        if (sent->is_over || strcmp(sent->topic, first->topic) != 0) continue;
+        if (sent->partition < 0 || sent->partition >= topic->partition_count)
+            sent->partition = choose(client, sent, topic->partition_count);
+        if (sent->partition != first->partition) continue;
+        bytes += size_of(sent);
+        if (count > 0 && bytes > client->record_bytes_max) break;
+        batch[count++] = sent;
+    }
+    return count;
+}
+
+static rd_kafka_resp_err_t check_batch(
+    const struct topic *topic, struct sent *const *batch, size_t count) {
+    size_t bytes = 0;
+    for (size_t i = 0; i < count; i++) bytes += size_of(batch[i]);
+    rd_kafka_resp_err_t refusal = cluster_refusal(REQUEST_PRODUCE);
+    if (refusal != RD_KAFKA_RESP_ERR_NO_ERROR) return refusal;
+    return bytes > topic->message_bytes_max ? RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE
+                                            : RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+static void append(rd_kafka_t *client, struct sent *sent) {
+    struct log *log = cluster_find_log(sent->topic, sent->partition);
+    if (client->id != NULL) {
+        sent->record.txn = producer_id_open(client->id);
+        producer_id_touch(client->id, log);
+    }
+    sent->offset = cluster_append(log, &sent->record);
+}
+
+static void wait_for_topic(rd_kafka_t *client, struct sent *sent) {
     uint64_t now_ns = scheduler_now_ns();
+    uint64_t longest_ns = kafka_number(client, "topic.metadata.propagation.max.ms") * 1000000u;
+    sent->due_ns = now_ns + 100 * 1000000u;
+    if (now_ns - sent->since_ns < longest_ns) return;
+    kafka_topic(client, sent->topic)->is_missing = true;
+    answer(sent, RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC);
+}
+
+/* At the broker, with its batch. */
+static void arrive(rd_kafka_t *client, struct sent *sent) {
+    struct sent *batch[BATCH_MAX];
+    struct topic *topic = cluster_find_topic(sent->topic);
     if (topic == NULL) {
-        sent->due_ns = now_ns + 100 * 1000000u;
-        if (now_ns - sent->since_ns >= TOPIC_WAIT_MS * 1000000ull)
-            answer(sent, RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC);
+        wait_for_topic(client, sent);
         return;
     }
     if (client->id != NULL && producer_id_is_fenced(client->id, client->epoch)) {
@@ -103,19 +180,15 @@ static void arrive(rd_kafka_t *client, struct sent *sent) {
         answer(sent, RD_KAFKA_RESP_ERR__PURGE_QUEUE);
         return;
     }
-    sent->partition = choose(client, sent, topic->partition_count);
-    struct log *log = cluster_find_log(sent->topic, sent->partition);
-    if (sent->record.payload_size + sent->record.key_size > topic->message_bytes_max) {
-        answer(sent, RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE);
-        if (client->id != NULL) client->phase = PHASE_FAILED;
-        return;
+    size_t count = gather(client, topic, sent, batch);
+    rd_kafka_resp_err_t code = check_batch(topic, batch, count);
+    for (size_t i = 0; i < count; i++) {
+        if (code == RD_KAFKA_RESP_ERR_NO_ERROR) append(client, batch[i]);
+        answer(batch[i], code);
     }
-    if (client->id != NULL) {
-        sent->record.txn = producer_id_open(client->id);
-        producer_id_touch(client->id, log);
-    }
-    sent->offset = cluster_append(log, &sent->record);
-    answer(sent, RD_KAFKA_RESP_ERR_NO_ERROR);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR || client->id == NULL) return;
+    client->phase = PHASE_FAILED;
+    client->refusal = code;
 }
 
 static void report(rd_kafka_t *client, struct sent *sent) {
@@ -131,22 +204,25 @@ static void report(rd_kafka_t *client, struct sent *sent) {
     kafka_queue_add(client->main_queue, event);
     if (sent->headers != NULL) rd_kafka_headers_destroy(sent->headers);
     free(sent);
+    client->sent_count--;
 }
 
 uint64_t kafka_producer_serve(rd_kafka_t *client) {
-    uint64_t next_ns = UINT64_MAX, down_ns = cluster_down_until_ns();
+    bool is_up = !kafka_is_down(client);
+    uint64_t next_ns = UINT64_MAX, up_ns = kafka_down_until_ns(client);
+    kafka_tell_outage(client);
     producer_ids_serve();
     for (struct sent **at = &client->first_sent; *at != NULL;) {
         struct sent *sent = *at;
-        if (sent->due_ns <= scheduler_now_ns() && down_ns > scheduler_now_ns())
-            sent->due_ns = down_ns;
-        if (sent->due_ns <= scheduler_now_ns() && sent->is_over) {
+        bool is_due = sent->due_ns <= scheduler_now_ns() && (is_up || sent->is_purged);
+        if (is_due && sent->is_over) {
             *at = sent->next;
             report(client, sent);
             continue;
         }
-        if (sent->due_ns <= scheduler_now_ns()) arrive(client, sent);
-        if (sent->due_ns < next_ns) next_ns = sent->due_ns;
+        if (is_due) arrive(client, sent);
+        uint64_t at_ns = sent->due_ns > up_ns || sent->is_purged ? sent->due_ns : up_ns;
+        if (at_ns < next_ns) next_ns = at_ns;
         at = &sent->next;
     }
     return next_ns;
@@ -159,7 +235,7 @@ rd_kafka_resp_err_t rd_kafka_purge(rd_kafka_t *client, int flags) {
         if (!is_asked) continue;
         sent->code =
             sent->is_over ? RD_KAFKA_RESP_ERR__PURGE_INFLIGHT : RD_KAFKA_RESP_ERR__PURGE_QUEUE;
-        sent->is_over = true;
+        sent->is_over = sent->is_purged = true;
         sent->due_ns = 0;
     }
     return RD_KAFKA_RESP_ERR_NO_ERROR;
@@ -210,7 +286,8 @@ static rd_kafka_error_t *end(rd_kafka_t *client, enum txn_state state, int timeo
         return client->phase == PHASE_FATAL
                    ? kafka_error(RD_KAFKA_RESP_ERR__FATAL, false, false)
                    : kafka_error(RD_KAFKA_RESP_ERR__TIMED_OUT, true, false);
-    if (producer_id_is_fenced(client->id, client->epoch)) {
+    if (producer_id_is_fenced(client->id, client->epoch) ||
+        kafka_refusal(REQUEST_END_TXN) == RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH) {
         client->fatal = RD_KAFKA_RESP_ERR__FENCED;
         client->phase = PHASE_FATAL;
         return kafka_error(RD_KAFKA_RESP_ERR__FENCED, false, false);
