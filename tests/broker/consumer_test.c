@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "broker/kafka_harness.h"
 #include "support/at_once.h"
 #include "support/wait.h"
@@ -443,40 +442,6 @@ TEST(no_message_comes_further_than_the_window_above_the_lowest_unfinished_one) {
     broker_stop(&broker);
 }
 
-/* Each message is more than the queue of fetched ones may have, so each is a fetch of its own,
- * after the queue was full. Looks at the queue a second apart would make most of them slow. */
-TEST(a_full_queue_is_filled_again_as_soon_as_it_has_room) {
-    enum { COUNT = 60, BYTES = 2048, QUICK_MS = 500 };
-    static const char bytes[BYTES];
-    struct setting narrow[] = {
-        {"queued.max.messages.kbytes", "1"}, {"max.partition.fetch.bytes", "2048"}, {NULL, NULL}};
-    struct broker broker;
-    struct events events = {0};
-    struct position positions[COUNT];
-    broker_start(&broker, 1);
-    struct sink *sink = producer_start(&broker, &events, NULL);
-    for (int i = 0; i < COUNT; i++) {
-        struct sent sent = {
-            .record = {
-                .topic = broker.jobs, .payload = slice_of(bytes, BYTES), .on_settled = sent_note}};
-        sink_send(sink, &sent.record);
-        sent_wait(sink, &sent); /* or several would be one batch, which is fetched whole */
-        assert_int_equal(sent.code, ERR_OK);
-    }
-    sink_destroy(sink);
-    struct source *source = consumer_start(&broker, &events, narrow);
-    int quick_count = 0;
-    for (int i = 0; i < COUNT; i++) {
-        uint64_t quick_ns = clock_ns_in(QUICK_MS);
-        consumer_take_many(source, &positions[i], 1);
-        quick_count += clock_ns() < quick_ns;
-    }
-    assert_in_range(quick_count, COUNT / 2, COUNT);
-    for (int i = 0; i < COUNT; i++) source_finish(source, &positions[i]);
-    consumer_stop(source);
-    broker_stop(&broker);
-}
-
 TEST(an_empty_partition_is_committed_at_its_end) {
     struct broker broker;
     struct events events = {0};
@@ -494,7 +459,7 @@ TEST(a_topic_that_does_not_exist_yet_is_reported_and_read_once_it_does) {
     struct setting settings[] = {
         {"topic.metadata.refresh.interval.ms", "300"}, kafka_short_session[0], {NULL, NULL}};
     broker_start(&broker, 0);
-    if (!kafka_is_complete()) broker_hide_topic(&broker, broker.jobs, true);
+    broker_hide_topic(&broker, broker.jobs, true);
     struct source *source = consumer_start(&broker, &events, settings);
     WAIT_DOING(events.errors, >, 0, assert_false(consumer_take(source, &position)));
     assert_non_null(strstr(events.last_error, broker.jobs));
@@ -544,7 +509,6 @@ RUN_TESTS_AT_ONCE(T(messages_come_with_payload_key_headers_and_place),
     T(after_the_drain_timeout_unfinished_messages_go_to_the_new_owner),
     T(members_that_come_and_go_lose_nothing), T(a_paused_source_brings_nothing_until_it_is_resumed),
     T(no_message_comes_further_than_the_window_above_the_lowest_unfinished_one),
-    T(a_full_queue_is_filled_again_as_soon_as_it_has_room),
     T(an_empty_partition_is_committed_at_its_end),
     T(a_topic_that_does_not_exist_yet_is_reported_and_read_once_it_does),
     T(a_setting_that_librdkafka_refuses_is_named))

@@ -46,6 +46,7 @@ TEST(who_is_put_out_of_its_group_while_it_takes_partitions_over_joins_again) {
 static struct source *start_with_a_silent_group(struct broker *broker, struct events *events) {
     struct position positions[2];
     broker_start(broker, 1);
+    broker_hide_ids(broker);
     broker_produce(broker, 0, 0, 2);
     struct source *source = consumer_start(broker, events, NULL);
     consumer_take_many(source, positions, 2);

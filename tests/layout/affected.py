@@ -50,6 +50,7 @@ SHOWN_BY = {
     "scripts/kafka": ["flow/kafka_fetch", "flow/kafka_short"],
     "tests/testing.h": [""],
     "tests/support": [""],
+    "tests/world": ["world/", "broker/"],
     "tests/CMakeLists.txt": [""],
     "CMakeLists.txt": [""],
 }
