@@ -158,7 +158,10 @@ enum group_standing group_stands(const struct member *member);
 void group_rejoin(struct member *member);
 
 const char *group_member_id(const struct member *member);
-int32_t group_generation(const struct member *member);
+int32_t group_member_generation(const struct member *member);
+
+/** Of the group that is in use. */
+int32_t group_generation(void);
 
 /** What it has in the current generation. */
 rd_kafka_topic_partition_list_t *group_assignment(const struct member *member);

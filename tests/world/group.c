@@ -161,7 +161,11 @@ const char *group_member_id(const struct member *member) {
     return member->id;
 }
 
-int32_t group_generation(const struct member *member) {
+int32_t group_generation(void) {
+    return group->generation;
+}
+
+int32_t group_member_generation(const struct member *member) {
     return member->group->generation;
 }
 

@@ -304,7 +304,7 @@ static void join(rd_kafka_t *client) {
 }
 
 static void take_assignment(rd_kafka_t *client) {
-    client->generation = group_generation(client->member);
+    client->generation = group_member_generation(client->member);
     client->awaits_assign = true;
     call_back(client, RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS, group_assignment(client->member));
 }
@@ -368,7 +368,8 @@ void kafka_consumer_serve(rd_kafka_t *client) {
         if (client->fatal == RD_KAFKA_RESP_ERR_NO_ERROR && look_for_topics(client)) join(client);
     } else if (standing == GROUP_REJOIN) {
         group_rejoin(client->member);
-    } else if (standing == GROUP_MEMBER && client->generation != group_generation(client->member)) {
+    } else if (standing == GROUP_MEMBER &&
+               client->generation != group_member_generation(client->member)) {
         take_assignment(client);
     }
 }

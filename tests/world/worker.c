@@ -1,6 +1,7 @@
 #include "world/worker.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,8 +111,15 @@ static bool has_left_nothing(void) {
     return live + mistakes == 0;
 }
 
+/* cmocka has handlers of its own, after which the process would go on. */
+static void let_crashes_kill(void) {
+    for (int number = 1; number < SIGRTMIN; number++)
+        if (crash_is_signal(number)) (void)signal(number, SIG_DFL);
+}
+
 static int run(void *context) {
     worker = context;
+    let_crashes_kill();
     struct settings settings;
     struct executor_summary summary;
     struct error err;
