@@ -58,7 +58,7 @@ static enum job_kind draw_kind(void) {
 
 /* It would have run. */
 static bool may_run(enum job_kind kind) {
-    return kind == JOB_SINGLE || kind == JOB_ARRAY || kind == JOB_OF_STATIC;
+    return kind == JOB_SINGLE || kind == JOB_ARRAY || kind == JOB_OF_STATIC || kind == JOB_OF_BLOB;
 }
 
 void account_send_one(

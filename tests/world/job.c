@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "support/jobs.h"
+#include "world/store.h"
 
 enum { INSTANCES = 3, FLOATS = 2, YAML_SIZE = 512 };
 
@@ -27,6 +28,10 @@ static const char *const texts[JOB_KINDS] = {
                       "        data: {f32: [1, 1]}}}\n"
                       "steps: [{program: saxpy, args: [{f32: 2}, x, y, {u32: 2}], elements: 2},\n"
                       "    {program: saxpy, args: [{f32: 1}, ones, y, {u32: 2}], elements: 2}]\n",
+    [JOB_OF_BLOB] = "buffers: {x: {data: {f32: [%zu, 1]}}, y: {data: {f32: [0, 0]}},\n"
+                    "    halves: {static: sha256:" STORE_HALVES ", bytes: 8}}\n"
+                    "steps: [{program: saxpy, args: [{f32: 2}, x, y, {u32: 2}], elements: 2},\n"
+                    "    {program: saxpy, args: [{f32: 2}, halves, y, {u32: 2}], elements: 2}]\n",
     [JOB_OF_POISON] = "buffers: {x: {data: {u32: [%zu]}}, y: {data: {u32: [0]}}}\n"
                       "steps: [{program: poison, entry: trap, args: [y], grid: [1]}]\n",
 };

@@ -17,6 +17,7 @@ enum job_kind {
     JOB_OF_UNKNOWN_PROGRAM,             /* its answer is an error */
     JOB_WITHOUT_TIME,                   /* so is its: the deadline has passed */
     JOB_OF_STATIC,                      /* with the bytes of a static that all of them share */
+    JOB_OF_BLOB,                        /* with a static that only the blob store has */
     JOB_SENT_BY_CHANCE,                 /* these are */
     JOB_OF_POISON = JOB_SENT_BY_CHANCE, /* ends its executor; its answer is the verdict */
     JOB_KINDS

@@ -72,6 +72,7 @@ static struct worker *add_worker(struct scenario *scenario, const char *name, co
         scenario->folder, index);
     *worker = (struct worker){.state = scenario->states[index],
         .programs = GPU_WORKER_PROGRAMS_DIR,
+        .blobs = "",
         .owner = 1 + index,
         .exactly_once = scenario->exactly_once,
         .batch_jobs = 1,

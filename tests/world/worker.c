@@ -33,6 +33,7 @@ static const char config[] =
     "batch: {stream: copied, jobs: %" PRIu32 "}\n"
     "limits: {jobs_in_flight: 256, job_bytes: 1MiB, array_bytes: 1MiB}\n"
     "programs: {dir: '%s'}\n"
+    "blobs: {dir: '%s'}\n"
     "delivery: %s\n"
     "ordering: %s\n"
     "drain_timeout_ms: %" PRIu32 "ms\n"
@@ -61,8 +62,8 @@ static void configure(struct settings *settings) {
     uint32_t drain_ms = worker->drain_timeout_ms, poll_ms = worker->poll_interval_ms;
     int size = snprintf(text, sizeof text, config, worker->faults,
         worker->batch_jobs != 0 ? worker->batch_jobs : settings->batch.jobs, worker->programs,
-        worker->exactly_once ? "exactly_once" : "at_least_once", worker->in_order ? "key" : "none",
-        drain_ms != 0 ? drain_ms : settings->drain_timeout_ms,
+        worker->blobs, worker->exactly_once ? "exactly_once" : "at_least_once",
+        worker->in_order ? "key" : "none", drain_ms != 0 ? drain_ms : settings->drain_timeout_ms,
         worker->tells_telemetry ? "10s" : "0s", worker->reads_latest ? "latest" : "earliest",
         poll_ms != 0 ? poll_ms : POLL_INTERVAL_MS);
     problems_init(&problems);

@@ -26,6 +26,7 @@ struct worker {
     pid_t process;
     const char *state;    /* the path of its state file */
     const char *programs; /* the path of their folder */
+    const char *blobs;    /* the same, of the blob store */
     uint64_t owner;       /* of its state file */
     bool exactly_once, in_order, tells_telemetry;
     char name[64];     /* of its machine, and so of its transactions, which a restart keeps */

@@ -13,6 +13,7 @@
 #include "world/account.h"
 #include "world/cluster.h"
 #include "world/scheduler.h"
+#include "world/store.h"
 #include "world/worker.h"
 
 enum {
@@ -31,7 +32,7 @@ struct world {
     const struct world_options *options;
     struct account *account;
     struct worker workers[WORKERS_MAX];
-    char states[WORKERS_MAX][512], programs[512];
+    char states[WORKERS_MAX][512], programs[512], blobs[512];
     size_t worker_count, deaths;
     uint32_t events; /* those that this one may have */
     bool exactly_once, in_order;
@@ -212,6 +213,12 @@ static void cancel_job(struct world *world) {
     account_cancel(world->account, (world->events & (WORLD_FREEZES | WORLD_OUTAGES)) == 0);
 }
 
+static void fail_store(struct world *world) {
+    uint64_t ms = 1 + scheduler_draw(SILENCE_MS_MAX / 2);
+    tell(world, "the blob store fails for %" PRIu64 " ms", ms);
+    store_fail_until(scheduler_now_ns() + ms * 1000000u);
+}
+
 /* One of those that this world may have; none, in one that is spared. */
 static bool let_happen(struct world *world) {
     if (world->events == 0) return true;
@@ -232,6 +239,7 @@ static bool let_happen(struct world *world) {
     case WORLD_EXPIRIES: expire_log(world); break;
     case WORLD_POISONS: send_poison(world); break;
     case WORLD_CANCELS: cancel_job(world); break;
+    case WORLD_STORE_FAULTS: fail_store(world); break;
     }
     return true;
 }
@@ -309,12 +317,15 @@ static void begin(struct world *world) {
     world->account = account_create(world->exactly_once, world->in_order);
     worker_make_topics(1 + (int32_t)scheduler_draw(PARTITIONS_MAX));
     link_programs(world);
+    snprintf(world->blobs, sizeof world->blobs, "%s/blobs", world->options->folder);
+    store_make(world->blobs);
     for (size_t i = 0; i < world->worker_count; i++) {
         struct worker *worker = &world->workers[i];
         snprintf(
             world->states[i], sizeof world->states[i], "%s/state-%zu", world->options->folder, i);
         *worker = (struct worker){.state = world->states[i],
             .programs = world->programs,
+            .blobs = world->blobs,
             .owner = 1 + scheduler_draw(UINT64_MAX),
             .exactly_once = world->exactly_once,
             .in_order = world->in_order,
