@@ -48,6 +48,6 @@ enum err committed_read(const struct kafka_options *options, const char *group,
     if (code == ERR_OK)
         code = client_create(RD_KAFKA_CONSUMER, conf, "kafka.consumer", &client, err);
     if (code == ERR_OK) code = ask(client, position, timeout_ms, ret, err);
-    if (client != NULL) rd_kafka_destroy(client);
+    client_destroy(client);
     return code;
 }

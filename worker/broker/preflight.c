@@ -184,6 +184,6 @@ enum err preflight(const struct preflight_options *options, struct error *err) {
     if (code != ERR_OK) return code;
     code = greet(&preflight, err);
     rd_kafka_queue_destroy(preflight.events);
-    rd_kafka_destroy(preflight.client);
+    client_destroy(preflight.client);
     return code;
 }
