@@ -101,7 +101,7 @@ struct stages {
     pthread_cond_t changed; /* a count fell, or something failed */
     uint32_t waiters;       /* for that */
     uint64_t in_flight, bytes_in_flight;
-    uint64_t bytes_max;          /* limits.bytes_in_flight of the current edition */
+    uint64_t bytes_max; /* limits.bytes_in_flight of the current edition */
     uint64_t job_bytes; /* host memory of a message's job and its result, as seen; 0: none was */
     uint64_t holding, waiting_for_memory; /* jobs by their count (job/job.h) */
     uint64_t rooms; /* pinned ones of results that are on their way, which hold memory, too */
