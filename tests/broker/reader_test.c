@@ -139,6 +139,7 @@ TEST(without_brokers_nothing_comes_and_the_end_is_not_reached) {
     assert_int_equal(
         reader_create(&options, broker.jobs, READER_FROM_BEGINNING, 2000, &reader, &err),
         ERR_BROKER);
+    assert_true(reader_missed_brokers(&err));
     assert_int_equal(
         reader_create(&options, broker.jobs, READER_FROM_BEGINNING, 0, &reader, &err), ERR_OK);
     assert_int_equal(reader_poll(reader, KAFKA_POLL_MS, &delivery, &err), ERR_OK);

@@ -258,3 +258,16 @@ bool account_commits_are_right(struct account *account) {
     rd_kafka_topic_partition_list_destroy(list);
     return ret;
 }
+
+int32_t account_find_lag(void) {
+    const struct topic *topic = cluster_find_topic(WORLD_JOBS);
+    int32_t found = -1;
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
+    for (int32_t p = 0; p < topic->partition_count; p++)
+        rd_kafka_topic_partition_list_add(list, WORLD_JOBS, p);
+    group_fetch(list, false);
+    for (int32_t p = 0; p < topic->partition_count; p++)
+        if (topic->logs[p].end > 0 && list->elems[p].offset != topic->logs[p].end) found = p;
+    rd_kafka_topic_partition_list_destroy(list);
+    return found;
+}

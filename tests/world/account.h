@@ -53,4 +53,7 @@ bool account_is_right(struct account *account);
 /** Whether all that is committed was answered. Tells what is wrong. */
 bool account_commits_are_right(struct account *account);
 
+/** A partition whose end is not committed; -1: there is none. */
+int32_t account_find_lag(void);
+
 #endif

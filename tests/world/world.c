@@ -1,6 +1,7 @@
 #include "world/world.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "state/crash.h"
 #include "world/account.h"
 #include "world/cluster.h"
 #include "world/scheduler.h"
@@ -81,11 +81,11 @@ static void kill_worker(struct world *world) {
     worker_start(worker);
 }
 
-/* A GPU is lost once in a worker's life, and no job is to blame; for crashes one is. */
+/* A GPU is lost once in a worker's life, and no job is to blame; for this crash one is. */
 static bool may_die(const struct world *world, int status) {
-    bool has_crashed = WIFSIGNALED(status) && crash_is_signal(WTERMSIG(status));
+    bool has_trapped = WIFSIGNALED(status) && WTERMSIG(status) == SIGILL;
     return world->deaths < DEATHS_MAX &&
-           (status == WORKER_LOST_GPU << 8 || (has_crashed && account_has_poison(world->account)));
+           (status == WORKER_LOST_GPU << 8 || (has_trapped && account_has_poison(world->account)));
 }
 
 /* The supervisor's part. */
@@ -348,6 +348,18 @@ static bool await_answers(struct world *world) {
     return account_is_right(world->account) && account_commits_are_right(world->account);
 }
 
+/* Nothing is left to read, also not by the next worker; where nobody changed what is committed, or
+ * what was read. */
+static bool await_commits(struct world *world) {
+    const uint32_t changes = WORLD_MOVES | WORLD_TRUNCATIONS | WORLD_RECREATIONS;
+    uint64_t until_ns = scheduler_now_ns() + PATIENCE_MS * 1000000ull;
+    if ((world->events & changes) != 0) return true;
+    while (account_find_lag() >= 0 && scheduler_now_ns() < until_ns) pass_time(world);
+    if (account_find_lag() < 0) return true;
+    fprintf(stderr, "partition %" PRId32 " is not committed to its end\n", account_find_lag());
+    return false;
+}
+
 static bool end(struct world *world) {
     bool ret = true;
     uint64_t since_ns = scheduler_now_ns();
@@ -371,7 +383,7 @@ bool world_run(const struct world_options *options) {
         ret = let_happen(&world) && account_commits_are_right(world.account);
         sleep_up_to_ms(scheduler_draw(2) == 0 ? PAUSE_MS_MAX : PAUSE_MS_MAX / 100);
     }
-    ret = ret && await_answers(&world);
+    ret = ret && await_answers(&world) && await_commits(&world);
     ret = ret && end(&world);
     for (size_t i = 0; i < world.worker_count; i++) scheduler_kill(world.workers[i].process);
     return ret;

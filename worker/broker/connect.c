@@ -141,12 +141,19 @@ static enum err open_reader(const struct settings *settings, const char *servers
     return reader_create(&options, topic, from_unix_ms, timeout_ms, ret, err);
 }
 
-/* Cancels older than cancels.ttl_ms have no meaning any more. */
+/* Cancels older than cancels.ttl_ms have no meaning any more. Brokers that have gone away since
+ * they accepted the worker are waited for by the reader, as the other clients do. */
 static enum err open_control(const struct settings *settings, const char *servers, bool are_away,
     struct reader **ret, struct error *err) {
-    if (settings->topics.control[0] == 0) return ERR_OK;
-    return open_reader(settings, servers, settings->topics.control,
-        clock_unix_ms() - settings->cancels.ttl_ms, are_away ? 0 : BROKER_TIMEOUT_MS, ret, err);
+    const char *topic = settings->topics.control;
+    uint64_t from_unix_ms = clock_unix_ms() - settings->cancels.ttl_ms;
+    if (topic[0] == 0) return ERR_OK;
+    if (!are_away) {
+        enum err code =
+            open_reader(settings, servers, topic, from_unix_ms, BROKER_TIMEOUT_MS, ret, err);
+        if (code == ERR_OK || !reader_missed_brokers(err)) return code;
+    }
+    return open_reader(settings, servers, topic, from_unix_ms, 0, ret, err);
 }
 
 /*

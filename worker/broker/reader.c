@@ -132,6 +132,12 @@ static enum err describe(
         rd_kafka_err2str(native));
 }
 
+bool reader_missed_brokers(const struct error *err) {
+    return err->code == ERR_BROKER && (err->native == RD_KAFKA_RESP_ERR__TIMED_OUT ||
+                                          err->native == RD_KAFKA_RESP_ERR__TRANSPORT ||
+                                          err->native == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN);
+}
+
 static void begin_anew(struct reader *reader) {
     client_say(&reader->events, LOG_WARN,
         "%s was deleted and created anew; it is read from its start", reader->topic);

@@ -30,6 +30,9 @@ MUST_CHECK enum err reader_create(const struct kafka_options *options, const cha
     uint64_t from_unix_ms, int timeout_ms, struct reader **ret, struct error *err);
 void reader_destroy(struct reader *reader); /* NULL is fine */
 
+/** Whether reader_create() failed because no broker answered; the topic may be there. */
+bool reader_missed_brokers(const struct error *err);
+
 /**
  * Waits up to `timeout_ms` for a message, or a second for brokers that have to say where it starts;
  * ERR_OK with *ret NULL: there was none. Errors: ERR_NO_MEMORY; ERR_BROKER, if the topic of a
