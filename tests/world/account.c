@@ -96,7 +96,8 @@ void account_send(struct account *account, int32_t partition) {
 
 void account_send_poison(struct account *account, int32_t partition) {
     account->has_poison = true;
-    account_send_one(account, partition, JOB_OF_POISON, "poison");
+    enum job_kind kind = scheduler_draw(3) == 0 ? JOB_WITH_POISON : JOB_OF_POISON;
+    account_send_one(account, partition, kind, "poison");
 }
 
 bool account_has_poison(const struct account *account) {

@@ -34,12 +34,17 @@ static const char *const texts[JOB_KINDS] = {
                     "    {program: saxpy, args: [{f32: 2}, halves, y, {u32: 2}], elements: 2}]\n",
     [JOB_OF_POISON] = "buffers: {x: {data: {u32: [%zu]}}, y: {data: {u32: [0]}}}\n"
                       "steps: [{program: poison, entry: trap, args: [y], grid: [1]}]\n",
+    [JOB_WITH_POISON] = "count: 3\n"
+                        "buffers: {x: {data: {u32: [%zu]}},\n"
+                        "    y: {bytes: 4, each: true, data: {u32: [1, 0, 1]}}}\n"
+                        "steps: [{program: poison, entry: trap, args: [y], grid: [1]}]\n",
 };
 
 /* NULL: it succeeds. */
 static const char *const errors[JOB_KINDS] = {[JOB_OF_UNKNOWN_PROGRAM] = "unknown_program",
     [JOB_WITHOUT_TIME] = "deadline_exceeded",
-    [JOB_OF_POISON] = "worker_crash"};
+    [JOB_OF_POISON] = "worker_crash",
+    [JOB_WITH_POISON] = "instances_failed"};
 
 struct slice job_encode(enum job_kind kind, size_t number) {
     char yaml[YAML_SIZE];
@@ -120,6 +125,8 @@ bool job_is_answered_by(enum job_kind kind, size_t number, const msgpack_object 
         errors[kind] != NULL
             ? strcmp(code, errors[kind]) == 0
             : code[0] == 0 && has_numbers(result, kind == JOB_ARRAY ? INSTANCES : 1, number);
+    /* their key may have ended too many executors by then */
+    if (kind >= JOB_SENT_BY_CHANCE && strcmp(code, "suspended") == 0) return true;
     if (!is_right)
         fprintf(stderr, "job-%zu, of kind %d: %s: %s\n", number, (int)kind, code, message);
     return is_right;

@@ -20,6 +20,7 @@ enum job_kind {
     JOB_OF_BLOB,                        /* with a static that only the blob store has */
     JOB_SENT_BY_CHANCE,                 /* these are */
     JOB_OF_POISON = JOB_SENT_BY_CHANCE, /* ends its executor; its answer is the verdict */
+    JOB_WITH_POISON,                    /* an array, one instance of which ends its executor */
     JOB_KINDS
 };
 
