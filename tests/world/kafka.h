@@ -25,6 +25,8 @@ struct reading {
     int64_t consumed;        /* the next one for the caller; NO_OFFSET: none was taken */
     int64_t told_end;        /* the last end that was told; NO_OFFSET: none */
     int64_t low, end;        /* as heard with the last fetch; NO_OFFSET: not heard */
+    uint64_t next_ns;        /* it is not fetched from before */
+    bool is_missing;         /* when last looked for */
     bool is_paused, is_over; /* the latter: it was told that it has no offset to go on from */
 };
 

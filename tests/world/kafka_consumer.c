@@ -8,6 +8,8 @@
 #include "world/kafka.h"
 #include "world/scheduler.h"
 
+enum { FIND_NS_MAX = 1000000000 };
+
 /* ---- what is read ---- */
 
 static struct reading *find(rd_kafka_t *client, const char *topic, int32_t partition) {
@@ -197,8 +199,18 @@ static void reset(rd_kafka_t *client, struct reading *reading, const struct log 
     if (client->on_log != NULL && !client->has_log_queue) client->on_log(client, 4, "OFFSET", text);
 }
 
+/* The library asks now and then whether a partition that was gone is there again, so senders may
+ * have been there first. */
+static struct log *find_again(struct reading *reading) {
+    struct log *log = cluster_find_log(reading->topic, reading->partition);
+    if (log != NULL && reading->is_missing)
+        reading->next_ns = scheduler_now_ns() + scheduler_draw(FIND_NS_MAX);
+    reading->is_missing = log == NULL;
+    return reading->next_ns <= scheduler_now_ns() ? log : NULL;
+}
+
 static void fetch_from(rd_kafka_t *client, struct reading *reading) {
-    const struct log *log = cluster_find_log(reading->topic, reading->partition);
+    const struct log *log = find_again(reading);
     if (log == NULL || reading->is_paused || reading->is_over) return;
     if (reading->next < log->low || reading->next > log->end) reset(client, reading, log);
     if (reading->is_over) return;
@@ -227,6 +239,16 @@ static void fetch(rd_kafka_t *client) {
     size_t first = scheduler_draw(client->reading_count);
     for (size_t i = 0; i < client->reading_count && client->first == NULL; i++)
         fetch_from(client, &client->readings[(first + i) % client->reading_count]);
+}
+
+/* When a partition may be fetched from again that may not yet; UINT64_MAX: there is none. */
+static uint64_t next_fetch_ns(const rd_kafka_t *client) {
+    uint64_t ret = UINT64_MAX;
+    for (size_t i = 0; i < client->reading_count; i++) {
+        uint64_t next_ns = client->readings[i].next_ns;
+        if (next_ns > scheduler_now_ns() && next_ns < ret) ret = next_ns;
+    }
+    return ret;
 }
 
 static struct message *take_fetched(rd_kafka_t *client) {
@@ -415,7 +437,8 @@ rd_kafka_message_t *rd_kafka_consumer_poll(rd_kafka_t *client, int timeout_ms) {
         struct message *message = take_fetched(client);
         if (message != NULL) return &message->seen;
         if (scheduler_now_ns() >= until_ns) return NULL;
-        (void)scheduler_wait(cluster_key(), until_ns);
+        uint64_t next_ns = next_fetch_ns(client);
+        (void)scheduler_wait(cluster_key(), next_ns < until_ns ? next_ns : until_ns);
     }
 }
 
