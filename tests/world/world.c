@@ -383,6 +383,7 @@ bool world_run(const struct world_options *options) {
         ret = let_happen(&world) && account_commits_are_right(world.account);
         sleep_up_to_ms(scheduler_draw(2) == 0 ? PAUSE_MS_MAX : PAUSE_MS_MAX / 100);
     }
+    send_jobs(&world); /* what happened last may change what becomes of later jobs */
     ret = ret && await_answers(&world) && await_commits(&world);
     ret = ret && end(&world);
     for (size_t i = 0; i < world.worker_count; i++) scheduler_kill(world.workers[i].process);
