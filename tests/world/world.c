@@ -18,6 +18,10 @@
 
 enum {
     WORKERS_MAX = 3,
+    TWIN = WORKERS_MAX, /* behind the others */
+    TWIN_MS_MAX = 60000,
+    BACK_OFF_MS = 100, /* of a supervisor (supervise/deaths.c) */
+    BACK_OFF_DOUBLINGS = 8,
     PARTITIONS_MAX = 4,
     JOBS_A_STEP_MAX = 20,
     LAUNCHES_MAX = 40, /* before a GPU is lost */
@@ -31,8 +35,13 @@ enum {
 struct world {
     const struct world_options *options;
     struct account *account;
-    struct worker workers[WORKERS_MAX];
-    char states[WORKERS_MAX][512], programs[512], blobs[512];
+    struct worker workers[WORKERS_MAX + 1];
+    struct {
+        unsigned count;
+        uint64_t again_ns; /* when it is started again; 0: it was not refused */
+    } refusals[WORKERS_MAX + 1];
+    uint64_t twin_until_ns; /* 0: there was none */
+    char states[WORKERS_MAX + 1][512], programs[512], blobs[512];
     size_t worker_count, deaths;
     uint32_t events; /* those that this one may have */
     bool exactly_once, in_order;
@@ -102,8 +111,44 @@ static void restart_the_dead(struct world *world) {
     }
 }
 
-static void pass_time(struct world *world) {
+/* Of two of one name, the earlier is. */
+static bool may_be_refused(const struct world *world, int status) {
+    return world->twin_until_ns != 0 && status == WORKER_IS_REFUSED << 8;
+}
+
+/* The same for those that were refused, after growing waits. */
+static void restart_refused(struct world *world, size_t i) {
+    int status;
+    uint64_t *again_ns = &world->refusals[i].again_ns;
+    bool has_ended = scheduler_has_ended(world->workers[i].process, &status);
+    if (!has_ended || !may_be_refused(world, status)) {
+        *again_ns = 0;
+        return;
+    }
+    if (*again_ns == 0) {
+        unsigned doublings = world->refusals[i].count++;
+        if (doublings > BACK_OFF_DOUBLINGS) doublings = BACK_OFF_DOUBLINGS;
+        *again_ns = scheduler_now_ns() + ((uint64_t)BACK_OFF_MS << doublings) * 1000000u;
+        tell(world, "%s was refused", world->workers[i].name);
+    }
+    if (scheduler_now_ns() < *again_ns) return;
+    *again_ns = 0;
+    worker_start(&world->workers[i]);
+}
+
+static bool has_twin(const struct world *world) {
+    return scheduler_now_ns() < world->twin_until_ns;
+}
+
+static void supervise(struct world *world) {
     restart_the_dead(world);
+    for (size_t i = 0; i < world->worker_count; i++) restart_refused(world, i);
+    if (has_twin(world)) restart_refused(world, TWIN);
+    else if (world->twin_until_ns != 0) atomic_store(world->workers[TWIN].stop, true);
+}
+
+static void pass_time(struct world *world) {
+    supervise(world);
     scheduler_sleep_ns(LOOK_MS * 1000000u);
 }
 
@@ -115,7 +160,7 @@ static bool await_end(const struct world *world, const struct worker *worker, ui
         scheduler_sleep_ns(LOOK_MS * 1000000u);
     bool has_ended = scheduler_has_ended(worker->process, &status);
     if (has_ended && (status == 0 || status == WORKER_IS_LATE << 8 || may_die(world, status) ||
-                         cluster_down_until_ns() > since_ns))
+                         may_be_refused(world, status) || cluster_down_until_ns() > since_ns))
         return true;
     fprintf(stderr, "%s was asked to stop, and ended with %#x\n", worker->name, (unsigned)status);
     return false;
@@ -219,6 +264,27 @@ static void fail_store(struct world *world) {
     store_fail_until(scheduler_now_ns() + ms * 1000000u);
 }
 
+/* On another machine, which somebody gave the same name. One at a time. */
+static void start_twin(struct world *world) {
+    int status;
+    struct worker *twin = &world->workers[TWIN];
+    if (world->twin_until_ns != 0 && !scheduler_has_ended(twin->process, &status)) return;
+    const struct worker *like = any_worker(world);
+    uint64_t ms = 1 + scheduler_draw(TWIN_MS_MAX);
+    tell(world, "another %s runs for %" PRIu64 " ms", like->name, ms);
+    *twin = *like;
+    snprintf(
+        world->states[TWIN], sizeof world->states[TWIN], "%s/state-twin", world->options->folder);
+    twin->state = world->states[TWIN];
+    twin->owner = 1 + scheduler_draw(UINT64_MAX);
+    twin->faults[0] = 0;
+    twin->stop = scheduler_alloc(sizeof *twin->stop);
+    world->refusals[TWIN].count = 0;
+    world->refusals[TWIN].again_ns = 0;
+    world->twin_until_ns = scheduler_now_ns() + ms * 1000000u;
+    worker_start(twin);
+}
+
 /* One of those that this world may have; none, in one that is spared. */
 static bool let_happen(struct world *world) {
     if (world->events == 0) return true;
@@ -240,6 +306,7 @@ static bool let_happen(struct world *world) {
     case WORLD_POISONS: send_poison(world); break;
     case WORLD_CANCELS: cancel_job(world); break;
     case WORLD_STORE_FAULTS: fail_store(world); break;
+    case WORLD_TWINS: start_twin(world); break;
     }
     return true;
 }
@@ -364,6 +431,10 @@ static bool end(struct world *world) {
     bool ret = true;
     uint64_t since_ns = scheduler_now_ns();
     tell(world, "all stop");
+    if (world->twin_until_ns != 0) {
+        atomic_store(world->workers[TWIN].stop, true);
+        ret = await_end(world, &world->workers[TWIN], since_ns);
+    }
     for (size_t i = 0; i < world->worker_count; i++) atomic_store(world->workers[i].stop, true);
     for (size_t i = 0; i < world->worker_count; i++)
         ret = await_end(world, &world->workers[i], since_ns) && ret;
@@ -379,7 +450,7 @@ bool world_run(const struct world_options *options) {
     for (steps = most > 0 && most < steps ? most : steps; steps > 0 && ret; steps--) {
         send_jobs(&world);
         sleep_up_to_ms(PAUSE_MS_MAX);
-        restart_the_dead(&world);
+        supervise(&world);
         ret = let_happen(&world) && account_commits_are_right(world.account);
         sleep_up_to_ms(scheduler_draw(2) == 0 ? PAUSE_MS_MAX : PAUSE_MS_MAX / 100);
     }
@@ -387,5 +458,6 @@ bool world_run(const struct world_options *options) {
     ret = ret && await_answers(&world) && await_commits(&world);
     ret = ret && end(&world);
     for (size_t i = 0; i < world.worker_count; i++) scheduler_kill(world.workers[i].process);
+    if (world.twin_until_ns != 0) scheduler_kill(world.workers[TWIN].process);
     return ret;
 }

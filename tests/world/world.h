@@ -19,14 +19,15 @@ enum world_event {
     WORLD_OUTAGES = 1 << 3,    /* no broker answers for a while */
     WORLD_PARTITIONS = 1 << 4, /* the job topic gets more partitions */
     WORLD_MOVES = 1 << 5,      /* somebody commits an earlier offset with the text of a later one */
-    WORLD_TRUNCATIONS = 1 << 6,  /* the end of the job topic is lost */
-    WORLD_RECREATIONS = 1 << 7,  /* the job topic is deleted, and made anew */
-    WORLD_EXPIRIES = 1 << 8,     /* the start of the job topic is lost, as by retention */
-    WORLD_POISONS = 1 << 9,      /* a job is sent that ends the executor which runs it */
-    WORLD_CANCELS = 1 << 10,     /* a job is cancelled */
-    WORLD_STORE_FAULTS = 1 << 11 /* no blob can be read for a while */
+    WORLD_TRUNCATIONS = 1 << 6,   /* the end of the job topic is lost */
+    WORLD_RECREATIONS = 1 << 7,   /* the job topic is deleted, and made anew */
+    WORLD_EXPIRIES = 1 << 8,      /* the start of the job topic is lost, as by retention */
+    WORLD_POISONS = 1 << 9,       /* a job is sent that ends the executor which runs it */
+    WORLD_CANCELS = 1 << 10,      /* a job is cancelled */
+    WORLD_STORE_FAULTS = 1 << 11, /* no blob can be read for a while */
+    WORLD_TWINS = 1 << 12         /* a second worker has the name of another for a while */
 };
-enum { WORLD_STEPS_MAX = 12, WORLD_EVENTS = 12, WORLD_ALL = (1 << WORLD_EVENTS) - 1 };
+enum { WORLD_STEPS_MAX = 12, WORLD_EVENTS = 13, WORLD_ALL = (1 << WORLD_EVENTS) - 1 };
 
 struct world_options {
     uint64_t seed;
