@@ -216,9 +216,18 @@ static void give_turn(struct slot *next) {
     futex(&next->turn, FUTEX_WAKE, 1, NULL);
 }
 
-static void free_slots(pid_t process) {
+static void set_slots(pid_t process, enum slot_state state) {
     for (size_t i = 0; i < world->slot_count; i++)
-        if (world->slots[i].process == process) world->slots[i].state = SLOT_FREE;
+        if (world->slots[i].process == process) world->slots[i].state = state;
+}
+
+/* Its threads may still wait for a turn: others must not have their slots before it is reaped. */
+static void end_slots(pid_t process) {
+    set_slots(process, SLOT_ENDED);
+}
+
+static void free_slots(pid_t process) {
+    set_slots(process, SLOT_FREE);
 }
 
 /* The first thread of the world, which forked all processes, takes over from one that died in its
@@ -374,7 +383,7 @@ void scheduler_exit(int status) {
     process->has_ended = true;
     process->status = status << 8; /* as waitpid() tells it */
     process->silent_since_ns = world->now_ns;
-    free_slots(self->process);
+    end_slots(self->process);
     give_turn(choose_next());
     _exit(status);
 }
@@ -410,6 +419,7 @@ bool scheduler_has_ended(pid_t id, int *status) {
     if (process->has_ended && !process->is_reaped) { /* what it had open is closed then */
         (void)waitpid(id, &process->status, 0);
         process->is_reaped = true;
+        free_slots(id);
     }
     *status = process->status;
     return process->has_ended;
