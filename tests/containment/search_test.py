@@ -36,13 +36,17 @@ DEATHS_MAX = 8  # within a minute
 MEDIAN_TIMES, NOISE_MS = 3, 100  # half of the others notice nothing
 HELD_UP_MAX = 0.25  # of all time; after some deaths it is a hundredth
 
+# A step of the search runs a good hundred small slices before the one that hangs, and all count against the array's
+# time-out, also where the machine is busy. It takes that long, so fewer deaths must do.
+SEARCH_TIMEOUT_MS, CONVICTIONS = max(5000, TIMEOUT_MS), 4
 
-def hanging(id, count, culprits):
+
+def hanging(id, count, culprits, timeout_ms=TIMEOUT_MS):
     """An array of which these instances never end."""
     health = numpy.ones(count, "<u4")
     health[culprits] = 0
     return gw.job(
-        id, count=count, timeout_ms=TIMEOUT_MS, outputs=["y"],
+        id, count=count, timeout_ms=timeout_ms, outputs=["y"],
         buffers={"y": {"bytes": 4, "each": True, "data": health.tobytes()}},
         steps=[gw.step("poison", ["y"], entry="endless", grid=[1])])
 
@@ -75,9 +79,11 @@ class SearchTest(KafkaFlowTest):
         super().setUp()
         self.use_environment(for_faults())
         self.topics = Topics(self.servers, partitions=1)
+
+    def start(self, **more):
         config = self.config(
             driver=DRIVER, lanes=2, programs={"dir": str(link_programs(BUILD, self.folder / "programs"))},
-            state={"dir": str(self.folder / "state")})
+            state={"dir": str(self.folder / "state")}, **more)
         config["kafka"]["instance_id"] = self.topics.group  # it is a member again at once
         self.worker = self.start_worker(config)
         self.produce(msgpack.packb(saxpy(0) | {"id": "first"}))
@@ -115,6 +121,7 @@ class SearchTest(KafkaFlowTest):
         return waits, deaths, {found[id][1] for id in ids & found.keys()}
 
     def assert_within_budget(self, what, hostile):
+        self.start()
         waits, deaths, codes = self.run_beside(hostile)
         print(f"\n{what}, {DRIVER} driver: {deaths} deaths, {codes or 'not answered yet'}; the others' waits:")
         for phase, times in waits.items():
@@ -137,11 +144,14 @@ class SearchTest(KafkaFlowTest):
 
     def test_each_death_in_a_search_counts_against_the_key(self):
         """Nobody else is there, so that it goes on without a pause: until the key is suspended."""
-        self.produce(msgpack.packb(hanging("array", 4096, [i * 500 + 7 for i in range(8)])), key="hostile")
+        self.start(suspend={"convictions": CONVICTIONS})
+        array = hanging("array", 4096, [i * 500 + 7 for i in range(8)], SEARCH_TIMEOUT_MS)
+        self.produce(msgpack.packb(array), key="hostile")
         self.wait_until(lambda: "array" in self.answers(), "the array is answered", 300)
-        self.assertEqual(self.answers()["array"][1], "suspended")
-        self.assertEqual(self.deaths(), 11, "the first in company, and 10 of suspend.convictions")
-        self.assertRegex(self.log_of(), re.compile("a key is suspended for .* its jobs have ended executors 10 times"))
+        self.assertEqual(self.answers()["array"][1], "suspended", self.tell_logs())
+        self.assertEqual(self.deaths(), 1 + CONVICTIONS, "the first in company, and suspend.convictions")
+        self.assertRegex(
+            self.log_of(), re.compile(f"a key is suspended for .* its jobs have ended executors {CONVICTIONS} times"))
         self.stop_well(self.worker)
 
 
