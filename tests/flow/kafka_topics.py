@@ -13,8 +13,9 @@ ASK_S = 5  # a client that waits for the leader of a new partition may not hear 
 END_OF_PARTITION = confluent_kafka.KafkaError._PARTITION_EOF
 MOVING = [
     confluent_kafka.KafkaError.NOT_COORDINATOR, confluent_kafka.KafkaError.COORDINATOR_NOT_AVAILABLE,
-    confluent_kafka.KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-]  # what brokers say of a group's coordinator
+    confluent_kafka.KafkaError.COORDINATOR_LOAD_IN_PROGRESS, confluent_kafka.KafkaError.NOT_LEADER_FOR_PARTITION,
+    confluent_kafka.KafkaError.LEADER_NOT_AVAILABLE,
+]  # what brokers say of a group's coordinator, and of a partition's leader
 # A broker that was away is asked again soon, which some tests are about, and one that has nothing new says so at once.
 ASKING = {"reconnect.backoff.max.ms": 500, "log_level": 2}
 READING = ASKING | {"fetch.wait.max.ms": 10, "enable.auto.commit": False, "enable.partition.eof": True}
@@ -99,16 +100,21 @@ def read_all(bootstrap_servers, topic, isolation="read_committed"):
     return messages
 
 
-def committed(consumer, partitions):
-    """A coordinator that has just come to be, or that moves, says so: it is asked again."""
-    def ask():
+def answer_of(ask, where):
+    """What `ask` returns. A coordinator or a leader that has just come to be, or that moves, says so: it is asked again."""
+    def ask_once():
         try:
-            return consumer.committed(partitions, PATIENCE_S)
+            return ask(where, PATIENCE_S)
         except confluent_kafka.KafkaException as why:
             if why.args[0].code() not in MOVING:
                 raise
             return why
-    return wait_until(ask, "the coordinator answers", is_met=lambda answer: isinstance(answer, list))
+    return wait_until(
+        ask_once, "the broker answers", is_met=lambda answer: not isinstance(answer, confluent_kafka.KafkaException))
+
+
+def committed(consumer, partitions):
+    return answer_of(consumer.committed, partitions)
 
 
 def lag(bootstrap_servers, topics):
@@ -117,7 +123,7 @@ def lag(bootstrap_servers, topics):
     numbers = asker.list_topics(topics.jobs, timeout=PATIENCE_S).topics[topics.jobs].partitions
     total = 0
     for position in committed(asker, [confluent_kafka.TopicPartition(topics.jobs, n) for n in numbers]):
-        low, high = asker.get_watermark_offsets(position, PATIENCE_S)
+        low, high = answer_of(asker.get_watermark_offsets, position)
         total += high - max(position.offset, low)
     return total
 
