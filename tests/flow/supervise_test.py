@@ -222,6 +222,16 @@ class SuperviseTest(FlowTest):
         self.assertEqual(LIBC.tgkill(process.pid, publisher, signal.SIGTERM), 0)
         self.assertEqual(process.wait(PATIENCE_S), 0, log.read_text())
 
+    def test_an_executor_that_does_not_stop_is_killed_and_the_log_says_so(self):
+        path = self.write_config(broker="embedded", drain_timeout_ms="0ms", state={"dir": str(self.folder / "state")})
+        process, log = self.start("--config", path)
+        (executor,) = self.wait_for_executors(process, 1)
+        self.wait_until_ready(log, 1)
+        os.kill(executor, signal.SIGSTOP)
+        process.terminate()
+        self.assertEqual(process.wait(PATIENCE_S), 6, log.read_text())
+        self.assertIn("the executor has not ended 5000 ms after the signal to stop: killing it", log.read_text())
+
     def test_what_signals_its_parent_ignored_or_blocked_makes_no_difference_to_a_worker(self):
         def ignore_and_block():
             for number in (signal.SIGCHLD, signal.SIGTERM):

@@ -1,6 +1,7 @@
 #include "supervise/supervise.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/exit.h"
+#include "base/log.h"
 #include "base/signals.h"
 #include "http/server.h"
 #include "supervise/executors.h"
@@ -81,6 +83,16 @@ static void reap_all(struct supervisor *supervisor) {
     }
 }
 
+static void kill_late(struct executor *executor, uint64_t now_ns, uint64_t limit_ms) {
+    if (executor->standing != STANDING_RUNNING) return;
+    log_line(LOG_WARN,
+        "%s: the executor has not ended %" PRIu64
+        " ms after the signal to stop: killing it; see whether brokers answer, or raise "
+        "drain_timeout_ms",
+        executor->name, limit_ms);
+    executor_kill(executor, now_ns);
+}
+
 /* True while any executor is left. */
 static bool tend_all(struct supervisor *supervisor) {
     uint64_t now_ns = clock_ns();
@@ -89,7 +101,7 @@ static bool tend_all(struct supervisor *supervisor) {
     bool is_any = false;
     for (size_t i = 0; i < supervisor->count; i++) {
         struct executor *executor = &supervisor->executors[i];
-        if (is_late) executor_kill(executor, now_ns);
+        if (is_late) kill_late(executor, now_ns, limit_ms);
         executor_tend(executor, now_ns, supervisor->stop_ns != 0);
         is_any = is_any || !executor_is_over(executor);
         if (executor->watched != NULL) notify_ready(supervisor->notify);
