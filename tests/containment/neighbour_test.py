@@ -72,7 +72,7 @@ class NeighbourTest(KafkaFlowTest):
         programs = link_programs(BUILD, self.folder / "programs")
         config = self.config(
             lanes=4, batch={"jobs": 2}, programs={"dir": str(programs)}, state={"dir": str(self.folder / "state")},
-            suspend={"convictions": 0},
+            suspend={"convictions": 0}, drain_timeout_ms="200s",  # a stop waits for brokers on a machine with much to do
             # As on a GPU, the device and not the machine's cores decides how fast jobs are.
             cpu_driver={"devices": 2, "faults": "cuLaunchKernel:slow=2ms@*"})
         config["kafka"]["consumer"] = {"session.timeout.ms": 120_000}  # a machine with much to do moves no partition
