@@ -154,6 +154,15 @@ class SearchTest(KafkaFlowTest):
             self.log_of(), re.compile(f"a key is suspended for .* its jobs have ended executors {CONVICTIONS} times"))
         self.stop_well(self.worker)
 
+    def test_a_culprit_that_is_found_is_known_also_before_the_answer_is_committed(self):
+        """Each death that the second array causes has the first one read again."""
+        self.start(commit_interval_ms="1m")
+        self.produce(*(msgpack.packb(hanging(f"array-{n}", 64, [n], SEARCH_TIMEOUT_MS)) for n in range(2)))
+        self.wait_until(lambda: {"array-0", "array-1"} <= self.answers().keys(), "both are answered", 300)
+        self.assertEqual({self.answers()[f"array-{n}"][1] for n in range(2)}, {"instances_failed"}, self.tell_logs())
+        self.assertLessEqual(self.deaths(), 6, "two in company at most, and two for each culprit")
+        self.stop_well(self.worker)
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -186,6 +186,50 @@ TEST(what_is_committed_is_forgotten_and_nothing_behind_it) {
     assert_int_equal(standing_of(rig, 7), STATE_FREE);
 }
 
+/* It runs, and one culprit is found. */
+static struct state_search *answer_in_part(struct suspects_rig *rig, int64_t offset) {
+    const struct position position = at(offset);
+    assert_null(bring(rig, offset));
+    expect_next(rig, offset, true);
+    struct state_search *search = culprits_search(rig->file->state, &position, 64, 8);
+    assert_non_null(search);
+    search->culprits[search->culprit_count++] = (struct state_culprit){.code = ERR_GPU_HANG};
+    suspects_answered(rig->suspects);
+    suspects_published(rig->suspects, 1);
+    return search;
+}
+
+TEST(culprits_are_known_until_the_answer_is_committed) {
+    struct suspects_rig *rig = *state;
+    make_suspect(rig, 7);
+    (void)answer_in_part(rig, 7);
+    live_again(rig, true); /* of something else */
+    assert_int_equal(standing_of(rig, 7), STATE_SUSPECT);
+    const struct position position = at(7);
+    const struct state_search *known = culprits_search(rig->file->state, &position, 64, 8);
+    assert_non_null(known);
+    assert_int_equal(known->culprit_count, 1);
+    suspects_on_committed(rig->suspects, "jobs", 0, 8);
+    assert_int_equal(standing_of(rig, 7), STATE_FREE);
+    assert_int_equal(known->use, STATE_SEARCH_FREE);
+}
+
+TEST(what_is_known_of_an_answered_array_takes_no_place_from_one_that_is_searched) {
+    struct suspects_rig *rig = *state;
+    make_suspect(rig, 7);
+    const struct state_search *answered = answer_in_part(rig, 7);
+    for (int64_t offset = 8; offset < 8 + STATE_SEARCHES_MAX - 1; offset++) {
+        const struct position other = at(offset);
+        const struct state_search *search = culprits_search(rig->file->state, &other, 64, 8);
+        assert_non_null(search);
+        assert_ptr_not_equal(search, answered);
+    }
+    const struct position last = at(100), none = at(101);
+    assert_ptr_equal(culprits_search(rig->file->state, &last, 64, 8), answered);
+    assert_int_equal(answered->culprit_count, 0);
+    assert_null(culprits_search(rig->file->state, &none, 64, 8));
+}
+
 /* ---- who gives way ---- */
 
 /* The executor died of it, after it had run alone for ten seconds; it may be that of an array. */
@@ -324,6 +368,8 @@ RUN_TESTS(Q(where_nothing_is_known_nobody_waits),
     Q(one_that_there_is_no_memory_to_keep_does_not_wait),
     Q(only_a_lost_device_leaves_who_ran_alone_to_be_judged),
     Q(what_is_committed_is_forgotten_and_nothing_behind_it),
+    Q(culprits_are_known_until_the_answer_is_committed),
+    Q(what_is_known_of_an_answered_array_takes_no_place_from_one_that_is_searched),
     Q(after_a_death_others_go_on_until_the_suspect_has_its_turn),
     Q(what_comes_of_a_key_that_ended_an_executor_waits_and_other_keys_do_not),
     Q(each_death_of_a_search_counts_once_against_its_key),

@@ -138,7 +138,7 @@ STATE_TEST(messages_of_a_broker_that_is_gone_are_forgotten) {
     suspects[1].standing = STATE_SUSPECT;
     assert_true(state_entry_of(state, &position, 1, &suspects[1].at));
     struct state_search *search = state_searches(state);
-    search->is_used = 1;
+    search->use = STATE_SEARCH_ACTIVE;
     state_close(state);
 
     state = reopen(*test);
@@ -146,7 +146,7 @@ STATE_TEST(messages_of_a_broker_that_is_gone_are_forgotten) {
     assert_int_equal(left_in(state).count, 0);
     suspects = state_suspects(state, &capacity);
     for (size_t i = 0; i < capacity; i++) assert_int_equal(suspects[i].standing, STATE_FREE);
-    assert_int_equal(state_searches(state)->is_used, 0);
+    assert_int_equal(state_searches(state)->use, STATE_SEARCH_FREE);
     state_close(state);
     state_forget(NULL);
 }

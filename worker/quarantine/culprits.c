@@ -9,16 +9,19 @@
 struct state_search *culprits_find(const struct state *state, const struct state_entry *entry) {
     struct state_search *searches = state_searches(state);
     for (size_t i = 0; searches != NULL && i < STATE_SEARCHES_MAX; i++)
-        if (searches[i].is_used != 0 && state_same_message(&searches[i].at, entry))
+        if (searches[i].use != STATE_SEARCH_FREE && state_same_message(&searches[i].at, entry))
             return &searches[i];
     return NULL;
 }
 
+/* If none is free, that of an array that is answered. */
 static struct state_search *find_free(const struct state *state) {
-    struct state_search *searches = state_searches(state);
-    for (size_t i = 0; i < STATE_SEARCHES_MAX; i++)
-        if (searches[i].is_used == 0) return &searches[i];
-    return NULL;
+    struct state_search *searches = state_searches(state), *answered = NULL;
+    for (size_t i = 0; i < STATE_SEARCHES_MAX; i++) {
+        if (searches[i].use == STATE_SEARCH_FREE) return &searches[i];
+        if (searches[i].use == STATE_SEARCH_ANSWERED) answered = &searches[i];
+    }
+    return answered;
 }
 
 struct state_search *culprits_search(struct state *state, const struct position *position,
@@ -34,13 +37,20 @@ struct state_search *culprits_search(struct state *state, const struct position 
     if (!is_known) *search = (struct state_search){.at = entry, .instances = instances};
     search->culprits_max = culprits_max;
     search->running = (struct state_range){.count = 0};
-    search->is_used = 1;
+    search->use = STATE_SEARCH_ACTIVE;
     return search;
 }
 
 void culprits_forget(const struct state *state, const struct state_entry *entry) {
     struct state_search *search = culprits_find(state, entry);
-    if (search != NULL) search->is_used = 0;
+    if (search != NULL) search->use = STATE_SEARCH_FREE;
+}
+
+bool culprits_keep(const struct state *state, const struct state_entry *entry) {
+    struct state_search *search = culprits_find(state, entry);
+    bool is_kept = search != NULL && search->culprit_count > 0;
+    if (is_kept) search->use = STATE_SEARCH_ANSWERED;
+    return is_kept;
 }
 
 static uint32_t end_of(const struct state_range *range) {

@@ -40,7 +40,11 @@ struct state_search *culprits_search(struct state *state, const struct position 
  */
 MUST_CHECK bool culprits_blame(struct state_search *search, enum err code, const char *message);
 
-/** The array is answered, or it is not searched any more. */
+/** The array is answered, and may be read again until that is committed. False: nothing is known
+ * of it that would be missed then. What is kept gives its place to another search. */
+MUST_CHECK bool culprits_keep(const struct state *state, const struct state_entry *entry);
+
+/** Its answer is committed, or it is not searched any more. */
 void culprits_forget(const struct state *state, const struct state_entry *entry);
 
 /* ---- a life's walk over the instances ---- */

@@ -80,7 +80,7 @@ static void forget_searches(const struct suspects *suspects) {
         bool is_known = false;
         for (size_t k = 0; k < suspects->count && !is_known; k++)
             is_known = state_same_message(&searches[i].at, &suspects->table[k]->at);
-        if (!is_known) searches[i].is_used = 0;
+        if (!is_known) searches[i].use = STATE_SEARCH_FREE;
     }
 }
 
@@ -385,10 +385,17 @@ static void forget(struct suspects *suspects, struct state_suspect *suspect) {
     culprits_forget(suspects->options.state, &suspect->at);
 }
 
+/* If another message ends this life before the answer is committed, it is read again: the next life
+ * must know the culprits, and not find them by as many deaths again. */
+static void keep_or_forget(struct suspects *suspects, struct state_suspect *answered) {
+    if (culprits_keep(suspects->options.state, &answered->at)) answered->standing = STATE_SUSPECT;
+    else forget(suspects, answered);
+}
+
 void suspects_answered(struct suspects *suspects) {
     pthread_mutex_lock(suspects->options.lock);
     turns_end_step(&suspects->turns, suspects->alone->alone_ns, clock_ns());
-    forget(suspects, suspects->alone);
+    keep_or_forget(suspects, suspects->alone);
     suspects->alone = NULL;
     pthread_cond_broadcast(suspects->options.changed);
     pthread_mutex_unlock(suspects->options.lock);

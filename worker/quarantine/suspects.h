@@ -109,7 +109,8 @@ uint32_t suspects_hung_with(const struct suspects *suspects);
 /** The message that runs alone was decoded into a job. Intake thread. */
 void suspects_decoded(struct suspects *suspects, const struct delivery *delivery);
 
-/** The suspect was answered: it is innocent, or its fault harmed no other job. Any thread. */
+/** The suspect was answered: it is innocent, or its fault harmed no other job. An array's culprits
+ * are known until its answer is committed. Any thread. */
 void suspects_answered(struct suspects *suspects);
 
 /** The suspect was handed back without an answer; it runs when it is read again. Any thread. */

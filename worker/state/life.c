@@ -206,8 +206,8 @@ static bool culprit_makes_sense(const struct state_search *search, uint32_t inde
 }
 
 static bool search_makes_sense(const struct state *state, const struct state_search *search) {
-    if (search->instances == 0 || search->culprits_max > STATE_CULPRITS_MAX ||
-        search->culprit_count > search->culprits_max ||
+    if (search->use > STATE_SEARCH_ANSWERED || search->instances == 0 ||
+        search->culprits_max > STATE_CULPRITS_MAX || search->culprit_count > search->culprits_max ||
         !range_makes_sense(&search->running, search->instances) ||
         !range_makes_sense(&search->suspected, search->instances) ||
         search->suspected_end > search->instances)
@@ -221,8 +221,9 @@ static bool search_makes_sense(const struct state *state, const struct state_sea
 static void check_searches(struct state *state) {
     for (size_t i = 0; i < STATE_SEARCHES_MAX; i++) {
         struct state_search *search = &state->searches[i];
-        if (search->is_used == 0) continue;
-        if (!search_makes_sense(state, search)) *search = (struct state_search){.is_used = 0};
+        if (search->use == STATE_SEARCH_FREE) continue;
+        if (!search_makes_sense(state, search))
+            *search = (struct state_search){.use = STATE_SEARCH_FREE};
         for (size_t k = 0; k < search->culprit_count; k++) {
             search->culprits[k].message[STATE_MESSAGE_BYTES - 1] = 0;
             text_mend(search->culprits[k].message);

@@ -239,10 +239,16 @@ struct state_culprit {
     char message[STATE_MESSAGE_BYTES];
 };
 
+enum state_search_use {
+    STATE_SEARCH_FREE,
+    STATE_SEARCH_ACTIVE,
+    STATE_SEARCH_ANSWERED /* the answer is not committed yet */
+};
+
 /* What is known of an array that is a suspect, from life to life. */
 struct state_search {
     struct state_entry at;
-    uint32_t is_used;
+    uint32_t use;                     /* an enum state_search_use */
     uint32_t instances, culprits_max; /* of the array, as the life says that runs it */
     struct state_range running;       /* on the device now */
     struct state_range suspected;     /* in them is a culprit that is not known yet */
