@@ -269,8 +269,9 @@ class Storm:
         for number in range(rounds):
             if number > 0 and not self.arguments.no_faults:
                 self._change_in_calm()
-            if not self.problems:
-                self._run_round(self.arguments.seconds / rounds)
+            self._run_round(self.arguments.seconds / rounds)
+            if self.problems:
+                break
         self._finish()
         return not self.problems
 
