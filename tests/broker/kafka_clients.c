@@ -157,6 +157,16 @@ static void add_settings(struct split *split, const struct setting *settings) {
     }
 }
 
+static struct kafka_options options_of(
+    const struct broker *broker, struct events *events, const struct split *split) {
+    return (struct kafka_options){.bootstrap_servers = broker->bootstrap,
+        .setting_count = split->count,
+        .setting_keys = split->keys,
+        .setting_values = split->values,
+        .on_event = events_note,
+        .context = events};
+}
+
 enum commits { COMMITS_HERE, COMMITS_ELSEWHERE };
 
 static struct source *start_consumer(const struct broker *broker, struct events *events,
@@ -168,12 +178,7 @@ static struct source *start_consumer(const struct broker *broker, struct events 
     add_settings(&split, patient);
     add_settings(&split, settings);
     char *topics[] = {(char *)(uintptr_t)broker->jobs};
-    struct consumer_options options = {.kafka = {.bootstrap_servers = broker->bootstrap,
-                                           .setting_count = split.count,
-                                           .setting_keys = split.keys,
-                                           .setting_values = split.values,
-                                           .on_event = events_note,
-                                           .context = events},
+    struct consumer_options options = {.kafka = options_of(broker, events, &split),
         .group = broker->group,
         .fetch_ahead_bytes = 64 << 20,
         .topic_count = 1,
@@ -243,12 +248,7 @@ struct sink *producer_start(
     const struct broker *broker, struct events *events, const struct setting *settings) {
     struct split split = {0};
     add_settings(&split, settings);
-    struct producer_options options = {.kafka = {.bootstrap_servers = broker->bootstrap,
-                                           .setting_count = split.count,
-                                           .setting_keys = split.keys,
-                                           .setting_values = split.values,
-                                           .on_event = events_note,
-                                           .context = events},
+    struct producer_options options = {.kafka = options_of(broker, events, &split),
         .results_topic = broker->results,
         .dead_letters_topic = broker->results};
     struct sink *sink = NULL;

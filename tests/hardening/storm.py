@@ -269,7 +269,8 @@ class Storm:
         for number in range(rounds):
             if number > 0 and not self.arguments.no_faults:
                 self._change_in_calm()
-            self._run_round(self.arguments.seconds / rounds)
+            if not self.problems:
+                self._run_round(self.arguments.seconds / rounds)
             if self.problems:
                 break
         self._finish()
