@@ -72,8 +72,19 @@ class JobTopic:
                     text = chance.choice([TEXT.format(end), "a tool's own", ""])
                     moved.append((confluent_kafka.TopicPartition(self.name, position.partition, position.offset, text), end))
             if moved:
-                consumer.commit(offsets=[position for position, _ in moved], asynchronous=False)
+                wait_until(lambda: self._commit(consumer, [position for position, _ in moved]), "the group has no members")
         return [(position.partition, position.offset, end) for position, end in moved]
+
+    @staticmethod
+    def _commit(consumer, positions):
+        """False while the group has members: one whose leave did not reach the brokers stays until its session ends."""
+        try:
+            consumer.commit(offsets=positions, asynchronous=False)
+        except confluent_kafka.KafkaException as error:
+            if error.args[0].code() != confluent_kafka.KafkaError.UNKNOWN_MEMBER_ID:
+                raise
+            return False
+        return True
 
 
 class Forger:
