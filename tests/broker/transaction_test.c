@@ -236,6 +236,7 @@ TEST(a_flush_takes_no_commit_back_whose_messages_are_settled_and_not_finished_ye
     if (!kafka_is_complete()) skip();
     rig_start(&rig);
     send_small(&rig, 0);
+    WAIT_DOING(sink_flush(rig.sink, 0, &err), ==, ERR_OK, serve(&rig));
     for (int i = 0; i < 3; i++) {
         assert_int_equal(sink_flush(rig.sink, KAFKA_PATIENCE_MS, &err), ERR_OK);
         assert_int_equal(rig.sent[0].settled_count, 1);

@@ -13,8 +13,7 @@
 
 enum {
     JOBS_MAX = 4096,
-    KEYS = 3,        /* of a partition */
-    YOUNG_MS = 3000, /* worker/README.md: what a new topic gets first may be answered twice */
+    KEYS = 3, /* of a partition */
     CANCELS_AROUND = 10,
     HEARD_MS = 10000 /* after it, a worker that runs has heard of a cancel */
 };
@@ -25,7 +24,7 @@ struct sent_job {
     uint64_t topic_id;
     int32_t partition;
     int64_t offset;
-    bool is_excused, is_of_new_topic, may_double;
+    bool is_excused, is_of_new_topic;
     bool may_be_cancelled, must_be_cancelled;
     uint64_t cancelled_ns; /* 0: it was not, or who knows when that was heard of */
     size_t answers, wrong;
@@ -80,7 +79,6 @@ void account_send_one(
     job->partition = partition;
     job->offset = cluster_append(log, &record);
     job->is_of_new_topic = is_new;
-    job->may_double = is_new && scheduler_now_ns() - topic->made_ns < YOUNG_MS * 1000000ull;
     job->is_excused = job->offset < account->doubted[partition];
     job->must_be_cancelled = job->cancelled_ns != 0 && may_run(kind) &&
                              scheduler_now_ns() - job->cancelled_ns > HEARD_MS * 1000000ull;
@@ -207,7 +205,7 @@ static const struct sent_job *find_before(const struct account *account, size_t 
 static bool is_in_order(const struct account *account, size_t number) {
     const struct sent_job *job = &account->jobs[number];
     /* Who reads on at an earlier topic's offset reads the start of the new one last. */
-    bool may_begin_late = job->may_double || (job->is_of_new_topic && !account->exactly_once);
+    bool may_begin_late = job->is_of_new_topic && !account->exactly_once;
     if (!account->in_order || job->answers == 0 || job->is_excused || may_begin_late) return true;
     const struct sent_job *before = find_before(account, number);
     return before == NULL || before->place < job->place;
@@ -219,7 +217,7 @@ bool account_is_right(struct account *account) {
     for (size_t i = 0; i < account->count; i++) {
         const struct sent_job *job = &account->jobs[i];
         if (job->answers == 0 && !job->is_excused) ret = tell(i, job, "it was not answered");
-        if (job->answers > 1 && account->exactly_once && !job->may_double)
+        if (job->answers > 1 && account->exactly_once)
             ret = tell(i, job, "it was answered more than once");
         if (job->wrong > 0) ret = tell(i, job, "an answer is wrong");
         if (!is_in_order(account, i)) ret = tell(i, job, "one before it was answered later");

@@ -65,6 +65,7 @@ struct rd_kafka_s {
     rd_kafka_resp_err_t fatal;
     bool is_stray; /* it knows no broker of this world */
     bool has_met_broker;
+    bool is_yielded; /* its poll ends */
     uint64_t outages_told;
     char group[KAFKA_ID_SIZE];
 

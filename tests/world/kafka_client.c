@@ -286,6 +286,16 @@ rd_kafka_queue_t *rd_kafka_queue_get_main(rd_kafka_t *client) {
     return client->main_queue;
 }
 
+/* What is polled with it is another queue's; this one is there to be yielded. */
+rd_kafka_queue_t *rd_kafka_queue_get_consumer(rd_kafka_t *client) {
+    return rd_kafka_queue_new(client);
+}
+
+void rd_kafka_queue_yield(rd_kafka_queue_t *queue) {
+    queue->client->is_yielded = true;
+    cluster_changed();
+}
+
 void rd_kafka_queue_destroy(rd_kafka_queue_t *queue) {
     if (--queue->references > 0) return;
     while (queue->first != NULL) {

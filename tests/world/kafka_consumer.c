@@ -436,7 +436,9 @@ rd_kafka_message_t *rd_kafka_consumer_poll(rd_kafka_t *client, int timeout_ms) {
         kafka_consumer_serve(client);
         struct message *message = take_fetched(client);
         if (message != NULL) return &message->seen;
-        if (scheduler_now_ns() >= until_ns) return NULL;
+        bool is_yielded = client->is_yielded;
+        client->is_yielded = false;
+        if (is_yielded || scheduler_now_ns() >= until_ns) return NULL;
         uint64_t next_ns = next_fetch_ns(client);
         (void)scheduler_wait(cluster_key(), next_ns < until_ns ? next_ns : until_ns);
     }

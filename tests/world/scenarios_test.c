@@ -26,6 +26,8 @@ enum {
     KEYS = 4, /* of a partition */
     LOOK_MS = 10,
     SOON_MS = 3000, /* for what waits for nobody */
+    AWAY_MS = 1000,
+    CLAIM_MS = 100, /* from an assignment to the commit that claims it */
     SESSION_MS = 20000,
     TRANSACTION_MS = 10000
 };
@@ -579,6 +581,28 @@ TEST(partitions_that_a_topic_gets_are_read_from_their_start_also_by_who_reads_th
     play_both(add_partitions);
 }
 
+/* The brokers go away while the worker claims its partition, and come back with another topic,
+ * whose jobs arrive before anything tells of it. */
+static bool create_anew(struct scenario *scenario) {
+    begin(scenario, 1, true, false);
+    struct worker *worker = add_worker(scenario, "worker", "");
+    worker_start(worker);
+    while (group_generation() == 0) pass_ms(1);
+    pass_ms(scheduler_draw(CLAIM_MS));
+    cluster_go_down_until(scheduler_now_ns() + AWAY_MS * 1000000ull);
+    pass_ms(AWAY_MS / 2);
+    cluster_delete_topic(WORLD_JOBS);
+    cluster_make_topic(WORLD_JOBS, 1);
+    send_jobs(scenario, 0, 10);
+    NEED(await_all(scenario, AWAY_MS + SOON_MS));
+    pass_ms(SOON_MS);
+    return is_as_promised(scenario);
+}
+
+TEST(jobs_of_a_topic_that_was_created_anew_are_answered_once_in_transactions) {
+    play(create_anew, true);
+}
+
 RUN_TESTS_AT_ONCE(
     T(a_newcomer_waits_for_those_jobs_alone_that_have_begun_and_none_of_them_runs_again),
     T(jobs_of_a_key_keep_their_order_though_partitions_move_and_some_are_tried_again),
@@ -595,4 +619,5 @@ RUN_TESTS_AT_ONCE(
     T(of_two_workers_of_one_name_the_earlier_ends_and_the_later_goes_on),
     T(where_the_commit_stands_behind_the_end_of_the_log_reading_goes_on_there_and_repeats_nothing),
     T(a_commit_that_was_moved_with_its_text_loses_no_job),
-    T(partitions_that_a_topic_gets_are_read_from_their_start_also_by_who_reads_the_latest))
+    T(partitions_that_a_topic_gets_are_read_from_their_start_also_by_who_reads_the_latest),
+    T(jobs_of_a_topic_that_was_created_anew_are_answered_once_in_transactions))

@@ -3,10 +3,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
-
-enum { LOOK_AGE_MS = 3000 }; /* more than from one look to the next, and than one may take */
-
 enum standing {
     FREE,
     ASKED,
@@ -21,12 +17,15 @@ struct claim {
     rd_kafka_topic_partition_list_t *partitions; /* NULL unless it is ASKED */
     rd_kafka_consumer_group_metadata_t *group;   /* as well */
     rd_kafka_resp_err_t answer;
-    uint64_t look_ns;
+    uint64_t look_ns, wanted_ns; /* the last look that found nothing new; the one that is wanted */
+    rd_kafka_queue_t *polled;    /* the consumer's */
 };
 
-struct claim *claim_create(void) {
+struct claim *claim_create(rd_kafka_t *client) {
     struct claim *claim = calloc(1, sizeof *claim);
-    if (claim != NULL) pthread_mutex_init(&claim->lock, NULL);
+    if (claim == NULL) return NULL;
+    pthread_mutex_init(&claim->lock, NULL);
+    claim->polled = rd_kafka_queue_get_consumer(client);
     return claim;
 }
 
@@ -41,6 +40,7 @@ static void drop(struct claim *claim) {
 void claim_destroy(struct claim *claim) {
     if (claim == NULL) return;
     drop(claim);
+    rd_kafka_queue_destroy(claim->polled);
     pthread_mutex_destroy(&claim->lock);
     free(claim);
 }
@@ -104,15 +104,25 @@ void claim_answer(struct claim *claim, rd_kafka_resp_err_t code) {
     pthread_mutex_unlock(&claim->lock);
 }
 
+bool claim_wants_look(struct claim *claim) {
+    pthread_mutex_lock(&claim->lock);
+    bool is_wanted = claim->wanted_ns > claim->look_ns;
+    pthread_mutex_unlock(&claim->lock);
+    return is_wanted;
+}
+
 void claim_note_look(struct claim *claim, uint64_t seen_ns) {
     pthread_mutex_lock(&claim->lock);
     claim->look_ns = seen_ns;
     pthread_mutex_unlock(&claim->lock);
 }
 
-bool claim_knows_topics(struct claim *claim) {
+bool claim_knows_topics(struct claim *claim, uint64_t since_ns) {
     pthread_mutex_lock(&claim->lock);
-    uint64_t look_ns = claim->look_ns;
+    bool is_known = claim->look_ns >= since_ns;
+    bool is_news = !is_known && claim->wanted_ns < since_ns;
+    if (is_news) claim->wanted_ns = since_ns;
     pthread_mutex_unlock(&claim->lock);
-    return clock_ns() - look_ns < LOOK_AGE_MS * 1000000ull;
+    if (is_news) rd_kafka_queue_yield(claim->polled);
+    return is_known;
 }

@@ -23,8 +23,8 @@
 
 enum {
     COMMIT_TIMEOUT_MS = 10000, /* of the commit before partitions are given back */
-    LOOK_MS = 500,             /* between two looks at topics, at most, for transactions */
     ATTENTION_MS = 10,         /* how long poll() sleeps while something waits for finished jobs */
+    LOOK_STEP_MS = 2, /* ... while topics are looked at, for which a transaction may wait */
 };
 
 struct consumer {
@@ -73,7 +73,8 @@ static bool is_leaving(const struct consumer *consumer, const char *topic, int32
 static void serve_commits(struct consumer *consumer) {
     bool in_transactions = consumer->claim != NULL;
     committer_serve(&consumer->committer);
-    if (clock_ns() < consumer->next_commit_ns) return;
+    bool is_wanted = in_transactions && claim_wants_look(consumer->claim);
+    if (clock_ns() < consumer->next_commit_ns && !is_wanted) return;
     rd_kafka_topic_partition_list_t *partitions = assignment_get(consumer->client);
     for (int i = partitions->cnt - 1; i >= 0 && !in_transactions; i--)
         if (is_leaving(consumer, partitions->elems[i].topic, partitions->elems[i].partition))
@@ -376,9 +377,9 @@ static void serve_lifted(struct consumer *consumer) {
 /* poll() has to come back in time for what it serves. */
 static int wait_ms(const struct consumer *consumer, int timeout_ms) {
     bool is_watching = consumer->leaving != NULL || consumer->arrival.partitions != NULL ||
-                       consumer->held.count > 0 ||
-                       consumer->committer.recreations.look == LOOK_ASKED;
+                       consumer->held.count > 0;
     int longest_ms = is_watching ? ATTENTION_MS : (int)consumer->commit_interval_ms;
+    if (consumer->committer.recreations.look == LOOK_ASKED) longest_ms = LOOK_STEP_MS;
     return timeout_ms < longest_ms ? timeout_ms : longest_ms;
 }
 
@@ -478,11 +479,16 @@ static void consumer_destroy(struct source *source) {
     forget_arriving(consumer);
     orphans_fini(&consumer->orphans);
     committer_fini(&consumer->committer);
+    claim_destroy(consumer->claim);
     if (!is_left_behind) client_destroy(consumer->client);
     offsets_destroy(consumer->offsets);
     member_destroy(consumer->member);
-    claim_destroy(consumer->claim);
     free(consumer);
+}
+
+static enum err no_memory(struct error *err) {
+    return error_set(
+        err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a Kafka consumer");
 }
 
 enum err consumer_create(
@@ -500,27 +506,20 @@ enum err consumer_create(
     struct consumer *consumer = calloc(1, sizeof *consumer);
     struct offsets *offsets = offsets_create();
     struct member *member = member_create(options->partitions == 0);
-    struct claim *claim = options->commits_elsewhere ? claim_create() : NULL;
-    if (consumer == NULL || offsets == NULL || member == NULL ||
-        (claim == NULL && options->commits_elsewhere)) {
+    if (consumer == NULL || offsets == NULL || member == NULL) {
         free(consumer);
         offsets_destroy(offsets);
         member_destroy(member);
-        claim_destroy(claim);
-        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
-            "no memory for a Kafka consumer");
+        return no_memory(err);
     }
     consumer->source = (struct source){.operations = &operations, .group = SOURCE_GROUP_NO_BROKER};
     consumer->offsets = offsets;
     consumer->member = member;
-    consumer->claim = claim;
     consumer->events = (struct client_events){.on_event = options->kafka.on_event,
         .context = options->kafka.context,
         .name = "kafka consumer"};
     consumer->owner = options->owner;
     consumer->commit_interval_ms = options->commit_interval_ms;
-    if (claim != NULL && options->commit_interval_ms > LOOK_MS)
-        consumer->commit_interval_ms = LOOK_MS;
     consumer->drain_timeout_ms = options->drain_timeout_ms;
     trials_init(
         &consumer->trials, &consumer->source, &consumer->events, options->fetch_ahead_bytes);
@@ -532,6 +531,9 @@ enum err consumer_create(
     rd_kafka_conf_set_error_cb(conf, on_error);
     rd_kafka_conf_set_log_cb(conf, on_log);
     code = client_create(RD_KAFKA_CONSUMER, conf, CONSUMER_SECTION, &consumer->client, err);
+    if (code == ERR_OK && options->commits_elsewhere &&
+        (consumer->claim = claim_create(consumer->client)) == NULL)
+        code = no_memory(err);
     if (code != ERR_OK) goto fail;
     rd_kafka_set_log_queue(consumer->client, NULL);
     rd_kafka_poll_set_consumer(consumer->client);

@@ -9,7 +9,7 @@ enum {
     REQUEST_TIMEOUT_MS = 2000,
     WAIT_MS = 5000, /* for an answer, where the caller cannot come again */
     STEP_MS = 10,
-    PAUSE_MS = 500, /* after a look without an answer */
+    PAUSE_MS = 500, /* after a look without an answer, or with one that is no good */
     LOCATE_MS = 500,
     LEARN_TRIES = 3 /* then it is one of the brokers that cannot tell ids, but do not say so */
 };
@@ -250,13 +250,14 @@ bool recreations_serve(
     if (recreations->look == LOOK_NONE) begin_look(recreations, partitions);
     bool is_told = wait_for_look(recreations, 0) == LOOK_TOLD;
     if (recreations->look == LOOK_ASKED) return false;
-    recreations->next_look_ns = is_told ? 0 : clock_ns_in(PAUSE_MS);
     end_look(recreations);
     begin_anew(recreations, partitions);
     int count = partitions->cnt;
     take_off(partitions, recreations->found);
     take_off(partitions, recreations->unsure);
-    if (is_told && partitions->cnt == count) recreations->clean_ns = recreations->began_ns;
+    bool is_clean = is_told && partitions->cnt == count;
+    if (is_clean) recreations->clean_ns = recreations->began_ns;
+    recreations->next_look_ns = is_clean ? 0 : clock_ns_in(PAUSE_MS);
     return is_told;
 }
 

@@ -9,8 +9,8 @@
  * partition has the id that its topic had when it was taken over, and another id says the same,
  * whatever was committed meanwhile. The group is then asked only until the ids are known. A commit
  * that was sent before the topic was deleted may yet arrive after: the id in its text tells the
- * next owner (ownership.c). Transactions do not wait for a look of their own; they commit only soon
- * after one that found nothing (claim.h).
+ * next owner (ownership.c). Transactions ask for a look that begins once their last message was
+ * read (claim.h).
  *
  * Without an answer nothing is committed: running something again is better than losing it.
  *

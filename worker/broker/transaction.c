@@ -174,7 +174,7 @@ static bool is_wanted(struct transaction *t) {
     if (t->waiting.first != NULL || claim_is_asked(t->claim)) return true;
     bool is_time = t->is_flushing || clock_ns() - t->closed_ns >= t->interval_ns;
     return is_time && !t->has_settled && offsets_is_due(t->offsets) &&
-           !rd_kafka_assignment_lost(t->consumer) && claim_knows_topics(t->claim);
+           !rd_kafka_assignment_lost(t->consumer) && claim_knows_topics(t->claim, t->closed_ns);
 }
 
 static void step_idle(struct transaction *t) {
@@ -272,13 +272,13 @@ static void look_for_refusal(struct transaction *t) {
 }
 
 static void step_delivering(struct transaction *t) {
-    bool may_commit = t->is_claim || claim_knows_topics(t->claim);
+    bool may_commit = t->is_claim || claim_knows_topics(t->claim, t->ending_ns);
     if (!is_member(t)) return;
     if (t->has_failed) look_for_refusal(t);
     if (t->has_failed || (!may_commit && clock_ns() - t->ending_ns >= t->patience_ns))
         t->phase = PHASE_ABORTING;
-    else if (!may_commit) t->retry_ns = clock_ns_in(FLUSH_POLL_MS);
-    else if (t->undelivered_count == 0) t->phase = take_commits(t) ? PHASE_OFFSETS : PHASE_ABORTING;
+    else if (may_commit && t->undelivered_count == 0)
+        t->phase = take_commits(t) ? PHASE_OFFSETS : PHASE_ABORTING;
 }
 
 /* librdkafka requires that a retry has the same arguments. */
