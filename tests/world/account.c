@@ -28,7 +28,8 @@ struct sent_job {
     bool may_be_cancelled, must_be_cancelled;
     uint64_t cancelled_ns; /* 0: it was not, or who knows when that was heard of */
     size_t answers, wrong;
-    size_t place; /* of its first answer among those of all jobs */
+    size_t place;                 /* of its first answer among those of all jobs */
+    struct job_resident resident; /* as that says; zero: it has none */
 };
 
 struct account {
@@ -51,13 +52,15 @@ struct account *account_create(bool exactly_once, bool in_order) {
 }
 
 /* Half of them are as simple as can be. */
-static enum job_kind draw_kind(void) {
-    return scheduler_draw(2) == 0 ? JOB_SINGLE : (enum job_kind)scheduler_draw(JOB_SENT_BY_CHANCE);
+static enum job_kind draw_kind(const struct account *account) {
+    if (scheduler_draw(2) == 0) return JOB_SINGLE;
+    enum job_kind kind = (enum job_kind)scheduler_draw(JOB_SENT_BY_CHANCE);
+    return kind == JOB_OF_RESIDENT && !account->in_order ? JOB_SINGLE : kind;
 }
 
 /* It would have run. */
 static bool may_run(enum job_kind kind) {
-    return kind == JOB_SINGLE || kind == JOB_ARRAY || kind == JOB_OF_STATIC || kind == JOB_OF_BLOB;
+    return kind != JOB_OF_UNKNOWN_PROGRAM && kind != JOB_WITHOUT_TIME && kind < JOB_SENT_BY_CHANCE;
 }
 
 void account_send_one(
@@ -89,7 +92,7 @@ void account_send_one(
 void account_send(struct account *account, int32_t partition) {
     char key[32];
     snprintf(key, sizeof key, "%" PRId32 "-%" PRIu64, partition, scheduler_draw(KEYS));
-    account_send_one(account, partition, draw_kind(), key);
+    account_send_one(account, partition, draw_kind(account), key);
 }
 
 void account_send_poison(struct account *account, int32_t partition) {
@@ -142,7 +145,10 @@ static void count_result(struct account *account, const struct log_record *recor
         number = job_number_of(&unpacked.data);
     if (number < account->count) {
         struct sent_job *job = &account->jobs[number];
-        if (job->answers++ == 0) job->place = account->places++;
+        if (job->answers++ == 0) {
+            job->place = account->places++;
+            (void)job_find_resident(&unpacked.data, &job->resident);
+        }
         job->wrong += !is_right(job, number, &unpacked.data);
     } else {
         fprintf(stderr, "a result of no job\n");
@@ -211,6 +217,21 @@ static bool is_in_order(const struct account *account, size_t number) {
     return before == NULL || before->place < job->place;
 }
 
+/* It was created, or goes on from where the job before it left it: nothing is applied twice. */
+static bool is_applied_once(const struct account *account, size_t number) {
+    const struct sent_job *job = &account->jobs[number], *before = NULL;
+    if (!account->exactly_once || job->resident.generation == 0) return true;
+    for (size_t i = 0; i < number; i++)
+        if (account->jobs[i].resident.generation > 0 &&
+            account->jobs[i].topic_id == job->topic_id &&
+            strcmp(account->jobs[i].key, job->key) == 0)
+            before = &account->jobs[i];
+    bool is_first = job->resident.generation == 1 || before == NULL;
+    struct job_resident from = is_first ? (struct job_resident){0} : before->resident;
+    return job->resident.generation == from.generation + 1 &&
+           job->resident.sum == from.sum + number;
+}
+
 bool account_is_right(struct account *account) {
     bool ret = true;
     count_results(account, false);
@@ -220,6 +241,8 @@ bool account_is_right(struct account *account) {
         if (job->answers > 1 && account->exactly_once)
             ret = tell(i, job, "it was answered more than once");
         if (job->wrong > 0) ret = tell(i, job, "an answer is wrong");
+        if (!is_applied_once(account, i))
+            ret = tell(i, job, "its resident is not what it was left");
         if (!is_in_order(account, i)) ret = tell(i, job, "one before it was answered later");
     }
     return ret;

@@ -32,6 +32,10 @@ static const char *const texts[JOB_KINDS] = {
                     "    halves: {static: sha256:" STORE_HALVES ", bytes: 8}}\n"
                     "steps: [{program: saxpy, args: [{f32: 2}, x, y, {u32: 2}], elements: 2},\n"
                     "    {program: saxpy, args: [{f32: 2}, halves, y, {u32: 2}], elements: 2}]\n",
+    [JOB_OF_RESIDENT] =
+        "buffers: {x: {data: {f32: [%zu, 1]}},\n"
+        "    y: {resident: sum, bytes: 8, init: {fill: 0}}}\n"
+        "steps: [{program: saxpy, args: [{f32: 1}, x, y, {u32: 2}], elements: 2}]\n",
     [JOB_OF_POISON] = "buffers: {x: {data: {u32: [%zu]}}, y: {data: {u32: [0]}}}\n"
                       "steps: [{program: poison, entry: trap, args: [y], grid: [1]}]\n",
     [JOB_WITH_POISON] = "count: 3\n"
@@ -98,17 +102,39 @@ size_t job_number_of(const msgpack_object *result) {
     return number;
 }
 
-static bool has_numbers(const msgpack_object *result, size_t instances, size_t number) {
-    float expected[INSTANCES * FLOATS];
+static bool has_floats(const msgpack_object *result, size_t count, float *ret) {
     const msgpack_object *outputs = get(result, "outputs");
     if (outputs == NULL || outputs->type != MSGPACK_OBJECT_ARRAY || outputs->via.array.size != 1)
         return false;
-    for (size_t i = 0; i < instances * FLOATS; i++)
-        expected[i] = i % FLOATS == 0 ? 2 * (float)number + 1 : 3;
     const msgpack_object *data = get(&outputs->via.array.ptr[0], "data");
-    size_t size = instances * FLOATS * sizeof expected[0];
-    return data != NULL && data->type == MSGPACK_OBJECT_BIN && data->via.bin.size == size &&
-           memcmp(data->via.bin.ptr, expected, size) == 0;
+    bool has_all = data != NULL && data->type == MSGPACK_OBJECT_BIN &&
+                   data->via.bin.size == count * sizeof ret[0];
+    if (has_all) memcpy(ret, data->via.bin.ptr, count * sizeof ret[0]);
+    return has_all;
+}
+
+static bool has_numbers(const msgpack_object *result, size_t instances, size_t number) {
+    float floats[INSTANCES * FLOATS];
+    bool are_right = has_floats(result, instances * FLOATS, floats);
+    for (size_t i = 0; i < instances * FLOATS && are_right; i++)
+        are_right = floats[i] == (i % FLOATS == 0 ? 2 * (float)number + 1 : 3);
+    return are_right;
+}
+
+bool job_find_resident(const msgpack_object *result, struct job_resident *ret) {
+    float floats[FLOATS];
+    const msgpack_object *generation = get(get(result, "residents"), "sum");
+    if (generation == NULL || generation->type != MSGPACK_OBJECT_POSITIVE_INTEGER ||
+        !has_floats(result, FLOATS, floats))
+        return false;
+    *ret = (struct job_resident){(size_t)generation->via.u64, (size_t)floats[0]};
+    return floats[1] == (float)ret->generation; /* each adds 1 to it */
+}
+
+static bool is_right(enum job_kind kind, size_t number, const msgpack_object *result) {
+    struct job_resident ignored;
+    if (kind == JOB_OF_RESIDENT) return job_find_resident(result, &ignored);
+    return has_numbers(result, kind == JOB_ARRAY ? INSTANCES : 1, number);
 }
 
 bool job_is_cancelled_by(const msgpack_object *result) {
@@ -121,13 +147,10 @@ bool job_is_answered_by(enum job_kind kind, size_t number, const msgpack_object 
     char code[64], message[64];
     copy_text(get(get(result, "error"), "code"), code);
     copy_text(get(get(result, "error"), "message"), message);
-    bool is_right =
-        errors[kind] != NULL
-            ? strcmp(code, errors[kind]) == 0
-            : code[0] == 0 && has_numbers(result, kind == JOB_ARRAY ? INSTANCES : 1, number);
+    bool ret = errors[kind] != NULL ? strcmp(code, errors[kind]) == 0
+                                    : code[0] == 0 && is_right(kind, number, result);
     /* their key may have ended too many executors by then */
     if (kind >= JOB_SENT_BY_CHANCE && strcmp(code, "suspended") == 0) return true;
-    if (!is_right)
-        fprintf(stderr, "job-%zu, of kind %d: %s: %s\n", number, (int)kind, code, message);
-    return is_right;
+    if (!ret) fprintf(stderr, "job-%zu, of kind %d: %s: %s\n", number, (int)kind, code, message);
+    return ret;
 }

@@ -18,6 +18,7 @@ enum job_kind {
     JOB_WITHOUT_TIME,                   /* so is its: the deadline has passed */
     JOB_OF_STATIC,                      /* with the bytes of a static that all of them share */
     JOB_OF_BLOB,                        /* with a static that only the blob store has */
+    JOB_OF_RESIDENT,                    /* adds to what its key keeps; needs the order of keys */
     JOB_SENT_BY_CHANCE,                 /* these are */
     JOB_OF_POISON = JOB_SENT_BY_CHANCE, /* ends its executor; its answer is the verdict */
     JOB_WITH_POISON,                    /* an array, one instance of which ends its executor */
@@ -35,6 +36,12 @@ size_t job_number_of(const msgpack_object *result);
 
 /** Whether the answer says that the job was cancelled. */
 bool job_is_cancelled_by(const msgpack_object *result);
+
+/** What the resident is after the job, in its answer; false: it has none, as it failed. */
+struct job_resident {
+    size_t generation, sum; /* of the numbers of all jobs since it was created */
+};
+bool job_find_resident(const msgpack_object *result, struct job_resident *ret);
 
 /** Whether the result is the one that this job must have; if not, tells what it says. */
 bool job_is_answered_by(enum job_kind kind, size_t number, const msgpack_object *result);

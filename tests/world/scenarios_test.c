@@ -536,6 +536,29 @@ TEST(where_the_commit_stands_behind_the_end_of_the_log_reading_goes_on_there_and
     play_both(lose_end);
 }
 
+/* The same, where jobs add to what the device keeps: the next message has the offset of one that
+ * was applied, and is another. */
+static bool lose_end_of_residents(struct scenario *scenario) {
+    begin(scenario, 1, true, true);
+    struct worker *worker = add_worker(scenario, "worker", "");
+    worker->in_order = true;
+    worker_start(worker);
+    for (int i = 0; i < 10; i++) account_send_one(scenario->account, 0, JOB_OF_RESIDENT, "one");
+    NEED(await_all(scenario, SOON_MS));
+    pass_ms(SOON_MS);
+    int64_t end = 9 - (int64_t)scheduler_draw(3);
+    account_excuse(scenario->account, 0, end, 10);
+    cluster_truncate(cluster_find_log(WORLD_JOBS, 0), end);
+    pass_ms(SOON_MS);
+    for (int i = 0; i < 10; i++) account_send_one(scenario->account, 0, JOB_OF_RESIDENT, "one");
+    NEED(await_all(scenario, SOON_MS));
+    return is_as_promised(scenario);
+}
+
+TEST(residents_are_dropped_where_the_log_lost_its_end_and_no_job_is_taken_for_an_earlier_one) {
+    play_both(lose_end_of_residents);
+}
+
 /* The fifth job never ends, and those behind it do. Who mirrors the group's offsets commits an
  * earlier one with the text that calls them finished. */
 static bool move_commit(struct scenario *scenario) {
@@ -618,6 +641,7 @@ RUN_TESTS_AT_ONCE(
     T(a_member_that_is_outside_its_group_while_it_gives_partitions_back_commits_nothing),
     T(of_two_workers_of_one_name_the_earlier_ends_and_the_later_goes_on),
     T(where_the_commit_stands_behind_the_end_of_the_log_reading_goes_on_there_and_repeats_nothing),
+    T(residents_are_dropped_where_the_log_lost_its_end_and_no_job_is_taken_for_an_earlier_one),
     T(a_commit_that_was_moved_with_its_text_loses_no_job),
     T(partitions_that_a_topic_gets_are_read_from_their_start_also_by_who_reads_the_latest),
     T(jobs_of_a_topic_that_was_created_anew_are_answered_once_in_transactions))

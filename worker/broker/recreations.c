@@ -224,6 +224,7 @@ static void begin_anew(
                 RD_KAFKA_RESP_ERR_NO_ERROR)
             continue;
         (void)offsets_truncate(recreations->offsets, p.topic, p.partition, p.offset);
+        source_tell_revoked(recreations->source, p.topic, p.partition);
         offsets_set_topic_id(
             recreations->offsets, p.topic, p.partition, topic_ids_get(&recreations->ids, p.topic));
         held_drop_of(recreations->held, p.topic, p.partition);

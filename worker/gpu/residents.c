@@ -272,7 +272,8 @@ static enum err check_can_create(
     static const char seed[] = "seed it again: send a job that names it with `init`";
     const struct revoked *revoked = find_revoked(residents, use->topic, use->partition);
     if (revoked != NULL && use->received_ns <= revoked->at_ns)
-        return refuse_gone(use, "the job's partition now belongs to another worker", seed, err);
+        return refuse_gone(
+            use, "the job's partition was given up since, or its log was cut", seed, err);
     if (!use->can_create)
         return refuse_gone(use, "it was never created here, or was dropped since", seed, err);
     if (use->has_expect && use->expect != 0)
