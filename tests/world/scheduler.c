@@ -24,6 +24,7 @@ enum {
     SWITCH_ONE_IN = 8,
     STATUS_STUCK = 97
 };
+static const uint64_t WALL_START_NS = 1790000000ull * 1000000000u;
 static const size_t REGION_BYTES = (size_t)1 << 30; /* of addresses; pages come as they are used */
 
 enum slot_state { SLOT_FREE, SLOT_READY, SLOT_WAITING, SLOT_ENDED };
@@ -53,6 +54,7 @@ enum { PROCESSES = 256 };
 struct region {
     size_t used;
     uint64_t now_ns, random;
+    int64_t wall_shift_ns;
     size_t slot_count, process_count;
     struct slot *current;
     struct slot slots[SCHEDULER_SLOTS];
@@ -107,6 +109,14 @@ void *scheduler_alloc(size_t size) {
 
 uint64_t scheduler_now_ns(void) {
     return world->now_ns;
+}
+
+uint64_t scheduler_wall_ns(void) {
+    return WALL_START_NS + world->now_ns + (uint64_t)world->wall_shift_ns;
+}
+
+void scheduler_shift_wall(int64_t ns) {
+    world->wall_shift_ns += ns;
 }
 
 /* SplitMix64 (Steele, Lea and Flood, 2014). */

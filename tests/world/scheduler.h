@@ -31,6 +31,11 @@ void *scheduler_alloc(size_t size);
 /** Of the world's one clock, which starts at a second. */
 uint64_t scheduler_now_ns(void);
 
+/** What wall clocks show, all of them, in nanoseconds since 1970; they can be set to another time.
+ */
+uint64_t scheduler_wall_ns(void);
+void scheduler_shift_wall(int64_t ns);
+
 /** A number below `bound`, drawn from the seed. */
 uint64_t scheduler_draw(uint64_t bound);
 

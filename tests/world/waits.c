@@ -96,7 +96,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ret) {
     bool is_wall = clock == CLOCK_REALTIME;
     if (!scheduler_is_on() || (!is_wall && clock != CLOCK_MONOTONIC))
         return __real_clock_gettime(clock, ret);
-    uint64_t now_ns = scheduler_now_ns() + (is_wall ? 1790000000ull * 1000000000u : 0);
+    uint64_t now_ns = is_wall ? scheduler_wall_ns() : scheduler_now_ns();
     ret->tv_sec = (time_t)(now_ns / 1000000000u);
     ret->tv_nsec = (long)(now_ns % 1000000000u);
     return 0;

@@ -28,6 +28,8 @@ enum {
     LAUNCHES_MAX = 40, /* before a GPU is lost */
     PAUSE_MS_MAX = 4000,
     SILENCE_MS_MAX = 40000,
+    BACK_S_MAX = 86400, /* of wall clocks */
+    AHEAD_S_MAX = 30 * 86400,
     LOOK_MS = 100,
     DEATHS_MAX = 100,
     PATIENCE_MS = 3600000 /* for the last answer, with all time-outs and slow copies */
@@ -257,16 +259,25 @@ static void send_poison(struct world *world) {
     account_send_poison(world->account, any_partition());
 }
 
-/* Workers that are frozen, or have no brokers, hear of it late. */
+/* Workers that are frozen, or have no brokers, hear of it late. A cancel may expire meanwhile, by
+ * the clock on the wall. */
 static void cancel_job(struct world *world) {
     tell(world, "a job is cancelled");
-    account_cancel(world->account, (world->events & (WORLD_FREEZES | WORLD_OUTAGES)) == 0);
+    account_cancel(
+        world->account, (world->events & (WORLD_FREEZES | WORLD_OUTAGES | WORLD_CLOCKS)) == 0);
 }
 
 static void fail_store(struct world *world) {
     uint64_t ms = 1 + scheduler_draw(SILENCE_MS_MAX / 2);
     tell(world, "the blob store fails for %" PRIu64 " ms", ms);
     store_fail_until(scheduler_now_ns() + ms * 1000000u);
+}
+
+static void shift_clocks(struct world *world) {
+    bool is_back = scheduler_draw(2) == 0;
+    int64_t s = 1 + (int64_t)scheduler_draw(is_back ? BACK_S_MAX : AHEAD_S_MAX);
+    tell(world, "wall clocks are set %s by %" PRId64 " s", is_back ? "back" : "ahead", s);
+    scheduler_shift_wall((is_back ? -s : s) * 1000000000);
 }
 
 /* On another machine, which somebody gave the same name. One at a time. */
@@ -312,6 +323,7 @@ static bool let_happen(struct world *world) {
     case WORLD_CANCELS: cancel_job(world); break;
     case WORLD_STORE_FAULTS: fail_store(world); break;
     case WORLD_TWINS: start_twin(world); break;
+    case WORLD_CLOCKS: shift_clocks(world); break;
     }
     return true;
 }
@@ -337,13 +349,17 @@ static void configure(struct world *world, struct worker *worker) {
         worker->tells_telemetry = scheduler_draw(4) == 0;
     }
     /* whoever loses its GPU while it runs a suspect alone convicts that */
-    switch (scheduler_draw((world->events & WORLD_POISONS) != 0 ? 2 : 4)) {
+    switch (scheduler_draw((world->events & WORLD_POISONS) != 0 ? 3 : 5)) {
     case 0:
     case 1:
         snprintf(worker->faults, sizeof worker->faults, "seed=%d;cuMemcpyDtoHAsync:slow=%ds@p0.1",
             (int)scheduler_draw(1000), 1 + (int)scheduler_draw(30));
         break;
     case 2:
+        snprintf(worker->faults, sizeof worker->faults,
+            "seed=%d;cuMemcpyDtoHAsync:invalid_value@p0.05", (int)scheduler_draw(1000));
+        break;
+    case 3:
         snprintf(worker->faults, sizeof worker->faults, "cuLaunchKernel:illegal_address@%d",
             1 + (int)scheduler_draw(LAUNCHES_MAX));
         break;

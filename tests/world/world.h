@@ -25,9 +25,10 @@ enum world_event {
     WORLD_POISONS = 1 << 9,       /* a job is sent that ends the executor which runs it */
     WORLD_CANCELS = 1 << 10,      /* a job is cancelled */
     WORLD_STORE_FAULTS = 1 << 11, /* no blob can be read for a while */
-    WORLD_TWINS = 1 << 12         /* a second worker has the name of another for a while */
+    WORLD_TWINS = 1 << 12,        /* a second worker has the name of another for a while */
+    WORLD_CLOCKS = 1 << 13        /* wall clocks are set to another time */
 };
-enum { WORLD_STEPS_MAX = 12, WORLD_EVENTS = 13, WORLD_ALL = (1 << WORLD_EVENTS) - 1 };
+enum { WORLD_STEPS_MAX = 12, WORLD_EVENTS = 14, WORLD_ALL = (1 << WORLD_EVENTS) - 1 };
 
 struct world_options {
     uint64_t seed;
