@@ -4,7 +4,6 @@
  * threads. How long something takes is the world's time, so it can be said exactly.
  */
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +20,6 @@
 
 enum {
     SCHEDULES = 5,
-    LIMIT_S = 120, /* of real time, for one */
     WORKERS = 4,
     KEYS = 4, /* of a partition */
     LOOK_MS = 10,
@@ -146,11 +144,6 @@ static bool is_as_promised(struct scenario *scenario) {
 
 typedef bool history(struct scenario *scenario);
 
-static void tell_stuck(int signal) {
-    scheduler_tell_stuck();
-    _exit(EXIT_FAILURE);
-}
-
 /* In a process of its own, which has one world in its life. */
 static int play_once(history *run, bool exactly_once, uint64_t seed, const char *folder) {
     int status = 0;
@@ -158,8 +151,6 @@ static int play_once(history *run, bool exactly_once, uint64_t seed, const char 
     assert_true(process >= 0);
     if (process == 0) {
         struct scenario scenario = {.exactly_once = exactly_once, .folder = folder};
-        (void)signal(SIGALRM, tell_stuck);
-        alarm(LIMIT_S);
         scheduler_begin(seed);
         bool is_right = run(&scenario);
         for (size_t i = 0; i < scenario.worker_count; i++)

@@ -20,6 +20,7 @@ enum {
     FRAMES_MAX = 32,
     LOOK_MS = 20,   /* real time, between two looks for a process that died with the world in hand,
                        should its signal come too early */
+    STUCK_S = 120,  /* real time, without a step */
     STEP_NS = 1000, /* what a step takes */
     SWITCH_ONE_IN = 8,
     STATUS_STUCK = 97
@@ -83,19 +84,6 @@ static struct slot *add_slot(pid_t process) {
 
 /* Of SIGCHLD: it ends the wait for a turn. */
 static void on_death(int signal) {}
-
-void scheduler_begin(uint64_t seed) {
-    const struct sigaction action = {.sa_handler = on_death};
-    (void)sigaction(SIGCHLD, &action, NULL);
-    world = mmap(NULL, REGION_BYTES, PROT_READ | PROT_WRITE,
-        MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (world == MAP_FAILED) abort();
-    world->used = sizeof *world;
-    world->now_ns = 1000000000;
-    world->random = seed * 0x9e3779b97f4a7c15u + 1;
-    self = add_slot(getpid());
-    world->current = self;
-}
 
 void *scheduler_alloc(size_t size) {
     size_t begin = (world->used + 15) / 16 * 16;
@@ -192,12 +180,35 @@ static void tell_stack(int signal) {
     _exit(STATUS_STUCK);
 }
 
-/* Called where nothing else goes on any more: the thread whose turn it is tells where it is. */
-void scheduler_tell_stuck(void) {
-    tell_waiting();
+/* Each turn takes time of the world. Where none has, the thread whose turn it is tells where it is,
+ * which ends its process. */
+static void look_for_progress(int signal) {
+    static uint64_t seen_ns;
     const struct slot *current = world->current;
+    alarm(STUCK_S);
+    if (world->now_ns != seen_ns) {
+        seen_ns = world->now_ns;
+        return;
+    }
+    tell_waiting();
     fprintf(stderr, "and process %d has its turn:\n", (int)current->process);
     (void)syscall(SYS_tgkill, current->process, current->tid, SIGUSR1);
+    _exit(STATUS_STUCK);
+}
+
+void scheduler_begin(uint64_t seed) {
+    const struct sigaction action = {.sa_handler = on_death};
+    (void)sigaction(SIGCHLD, &action, NULL);
+    world = mmap(NULL, REGION_BYTES, PROT_READ | PROT_WRITE,
+        MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (world == MAP_FAILED) abort();
+    world->used = sizeof *world;
+    world->now_ns = 1000000000;
+    world->random = seed * 0x9e3779b97f4a7c15u + 1;
+    self = add_slot(getpid());
+    world->current = self;
+    (void)signal(SIGALRM, look_for_progress);
+    alarm(STUCK_S);
 }
 
 static struct slot *choose_next(void) {

@@ -22,7 +22,8 @@ enum { SCHEDULER_SLOTS = 512, SCHEDULER_FOREVER_MS = 3600 * 1000 };
 
 struct slot;
 
-/** Makes the region; the caller is the first thread. A process has one world in its life. */
+/** Makes the region; the caller is the first thread. A process has one world in its life. It ends,
+ * and tells what each thread waits for, once none has had a turn for two minutes of real time. */
 void scheduler_begin(uint64_t seed);
 
 /** Memory of the region, zeroed, which nothing gives back. */
@@ -86,9 +87,5 @@ uint64_t scheduler_silence_ns(pid_t process, uint64_t since_ns);
 
 /** The exit status of a process that has ended, as waitpid() tells it. False: it has not. */
 bool scheduler_has_ended(pid_t process, int *status);
-
-/** For a signal handler: tells what each thread waits for, and where the one is that has its turn,
- * which ends its process. */
-void scheduler_tell_stuck(void);
 
 #endif

@@ -3,7 +3,6 @@
  *     test_world_world FIRST_SEED [COUNT [EVENTS]]
  * runs those seeds, as many at a time as there are processors. Of a single one it tells what
  * happens. EVENTS is a sum of enum world_event. */
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +15,8 @@
 #include "world/world.h"
 
 enum {
-    FEW = 20,      /* worlds of a test that every change pays */
-    MANY = 2000,   /* unless GPU_WORKER_WORLDS says how many */
-    LIMIT_S = 120, /* of real time, for one */
+    FEW = 20,    /* worlds of a test that every change pays */
+    MANY = 2000, /* unless GPU_WORKER_WORLDS says how many */
     PROCESSORS_MAX = 64,
     PROGRESS_STEPS = 10
 };
@@ -34,18 +32,11 @@ struct running {
     char *folder;
 };
 
-static void tell_stuck(int signal) {
-    scheduler_tell_stuck();
-    _exit(EXIT_FAILURE);
-}
-
 static void start(struct running *running, struct world_options options) {
     *running = (struct running){.seed = options.seed, .folder = scratch_create()};
     running->process = fork();
     assert_true(running->process >= 0);
     if (running->process > 0) return;
-    (void)signal(SIGALRM, tell_stuck);
-    alarm(LIMIT_S);
     options.folder = running->folder;
     _exit(world_run(&options) ? 0 : 1);
 }
