@@ -120,9 +120,9 @@ void claim_note_look(struct claim *claim, uint64_t seen_ns) {
 bool claim_knows_topics(struct claim *claim, uint64_t since_ns) {
     pthread_mutex_lock(&claim->lock);
     bool is_known = claim->look_ns >= since_ns;
-    bool is_news = !is_known && claim->wanted_ns < since_ns;
-    if (is_news) claim->wanted_ns = since_ns;
+    bool is_waited_for = claim->wanted_ns > claim->look_ns;
+    if (!is_known && !is_waited_for) claim->wanted_ns = since_ns;
     pthread_mutex_unlock(&claim->lock);
-    if (is_news) rd_kafka_queue_yield(claim->polled);
+    if (!is_known && !is_waited_for) rd_kafka_queue_yield(claim->polled);
     return is_known;
 }

@@ -383,16 +383,21 @@ static int wait_ms(const struct consumer *consumer, int timeout_ms) {
     return timeout_ms < longest_ms ? timeout_ms : longest_ms;
 }
 
-static enum err consumer_poll(
-    struct source *source, int timeout_ms, struct delivery **ret, bool *at_end, struct error *err) {
+static void consumer_serve(struct source *source) {
     struct consumer *consumer = (struct consumer *)source;
-    *ret = NULL;
-    *at_end = false;
     serve_leaving(consumer);
     serve_arriving(consumer);
     serve_lifted(consumer);
     serve_group(consumer);
     serve_commits(consumer);
+}
+
+static enum err consumer_poll(
+    struct source *source, int timeout_ms, struct delivery **ret, bool *at_end, struct error *err) {
+    struct consumer *consumer = (struct consumer *)source;
+    *ret = NULL;
+    *at_end = false;
+    consumer_serve(source);
     if (source->group == SOURCE_GROUP_NO_BROKER && client_has_met_broker(consumer->client))
         source->group = SOURCE_GROUP_JOINING;
     if (consumer->failure.code == ERR_OK) {
@@ -494,6 +499,7 @@ static enum err no_memory(struct error *err) {
 enum err consumer_create(
     const struct consumer_options *options, struct source **ret, struct error *err) {
     static const struct source_operations operations = {.poll = consumer_poll,
+        .serve = consumer_serve,
         .pause = consumer_pause,
         .finish = consumer_finish,
         .keeps = ownership_keeps,

@@ -294,6 +294,7 @@ enum offsets_begun offsets_begin(struct offsets *offsets, const char *topic, int
         ret->partition = partition;
         ret->offset = offset;
         ret->lease = lease_of(p);
+        ret->read_ns = now_ns;
     }
     pthread_mutex_unlock(&offsets->lock);
     return begun;

@@ -63,6 +63,7 @@ struct transaction {
 
     /* of the open transaction */
     uint64_t opened_ns, last_sent_ns;
+    uint64_t read_ns;   /* when it was opened, or its last message was read */
     uint64_t ending_ns; /* no more records are taken since then */
     uint64_t troubles;  /* the producer's count before the transaction */
     size_t sent_count, undelivered_count, answered_count;
@@ -179,7 +180,7 @@ static bool is_wanted(struct transaction *t) {
 
 static void step_idle(struct transaction *t) {
     if (!is_wanted(t) || take_answer(t, rd_kafka_begin_transaction(t->client)) != ANSWER_OK) return;
-    t->opened_ns = t->last_sent_ns = clock_ns();
+    t->opened_ns = t->last_sent_ns = t->read_ns = clock_ns();
     t->sent_count = t->undelivered_count = t->answered_count = 0;
     t->has_failed = t->has_culprit = t->is_crowded = false;
     t->is_claim = claim_is_asked(t->claim);
@@ -189,6 +190,7 @@ static void step_idle(struct transaction *t) {
 }
 
 static void send_entry(struct transaction *t, struct entry *entry) {
+    const struct position *answers = entry->record->answers;
     entry->sent = *entry->record;
     entry->sent.on_settled = on_delivered;
     t->undelivered_count++;
@@ -200,6 +202,7 @@ static void send_entry(struct transaction *t, struct entry *entry) {
         entries_settle_before(&t->waiting, entry);
         return;
     }
+    if (answers != NULL && answers->read_ns > t->read_ns) t->read_ns = answers->read_ns;
     t->sent_count++;
     t->answered_count += entry->record->is_last;
     entries_add(&t->entries, entry);
@@ -210,6 +213,7 @@ static void step_open(struct transaction *t) {
     while (!t->is_claim && t->answered_count < t->messages_limit &&
            (entry = entries_take_first(&t->waiting)) != NULL)
         send_entry(t, entry);
+    (void)!claim_knows_topics(t->claim, t->read_ns); /* asks in time */
     uint64_t now_ns = clock_ns();
     if (t->is_flushing || t->has_failed || t->sent_count == 0 ||
         t->answered_count >= t->messages_limit || now_ns - t->opened_ns >= t->interval_ns ||
@@ -272,7 +276,7 @@ static void look_for_refusal(struct transaction *t) {
 }
 
 static void step_delivering(struct transaction *t) {
-    bool may_commit = t->is_claim || claim_knows_topics(t->claim, t->ending_ns);
+    bool may_commit = t->is_claim || claim_knows_topics(t->claim, t->read_ns);
     if (!is_member(t)) return;
     if (t->has_failed) look_for_refusal(t);
     if (t->has_failed || (!may_commit && clock_ns() - t->ending_ns >= t->patience_ns))
