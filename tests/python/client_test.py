@@ -574,24 +574,67 @@ class Clients(ClientTest):
                 client.submit(job)
         self.assertEqual(1, int(client.submit(good).result(PATIENCE_S)["x"][0]))
 
-    def test_clients_that_nobody_has_any_more_leave_neither_threads_nor_files(self):
-        def held():
-            gc.collect()
-            return len(os.listdir("/proc/self/task")), len(os.listdir("/proc/self/fd"))
+    def ways_to_use(self):
+        """What each does with a client, and returns to be kept."""
+        def submit(client, number=1, **buffers):
+            job = numbered(number)
+            future = client.submit({**job, "buffers": {**job["buffers"], **buffers}})
+            future.exception(PATIENCE_S)
+            return future
 
-        self.connect(self.start())
-        before = held()
-        for _ in range(10):
-            client = gw.Client(self.worker.address, "jobs", "results")
-            self.connect(client)
-        forgotten = client.submit(numbered(7))  # its answer comes nevertheless
-        del client
-        self.assertEqual(7, int(forgotten.result(PATIENCE_S)["x"][0]))
-        del forgotten
-        until = time.monotonic() + PATIENCE_S
-        while any(now > then for now, then in zip(held(), before)):
-            self.assertLess(time.monotonic(), until, (held(), before))
-            time.sleep(0.05)
+        def map_rows(client):
+            whole = client.program("saxpy").map(a=[1, 2, 3], x=gw.upload(X), y=gw.rows(numpy.ones((3, 4), "<f4")))
+            whole.result(PATIENCE_S)
+            return whole, whole.futures
+
+        def use_resident(client):
+            with client.resident("r", [1], key="k") as resident:
+                submit(client, r=resident)
+
+        def fail(client):
+            with unittest.mock.patch.object(client, "check_worker", side_effect=ConnectionError("it ended")):
+                while client._failure is None:
+                    time.sleep(0.01)
+
+        return {"nothing is kept": lambda client: submit(client) and None, "its answer is kept": submit, "rows are kept": map_rows,
+                "a failed job is kept": lambda client: submit(client, -1),
+                "an answer that does not fit is kept": lambda client: submit(client, -2),
+                "it had residents": use_resident, "it failed": fail, "nobody waited": lambda client: client.submit(numbered(1))}
+
+    def test_clients_that_nobody_has_any_more_leave_neither_threads_nor_files(self):
+        """As a cell of a notebook does that is run again: nothing waits for garbage to be collected."""
+        def say(job):
+            numbers = numpy.frombuffer(job["buffers"]["x"]["data"][:8], "<i8")[0]
+            return {-1: [failed("bad_launch")], -2: [{"outputs": []}]}.get(numbers) or (echo_array if "count" in job else echo)(job)
+
+        def held():
+            return [len(os.listdir(folder)) for folder in ("/proc/self/task", "/proc/self/fd")]
+
+        self.connect(self.start(say))
+        self.addCleanup(gc.enable)
+        for what, use in self.ways_to_use().items():
+            with self.subTest(what):
+                gc.collect()
+                gc.disable()
+                before, kept = held(), []
+                for _ in range(3):
+                    client = gw.Client(self.worker.address, "jobs", "results", programs=[BATCHED])
+                    kept.append(use(client))
+                del client
+                until = time.monotonic() + PATIENCE_S
+                while any(now > then for now, then in zip(held(), before)):
+                    self.assertLess(time.monotonic(), until, (held(), before))
+                    time.sleep(0.05)
+                gc.enable()
+
+    def test_an_answer_comes_though_nobody_has_its_client(self):
+        gate = threading.Event()
+        client = self.start(lambda job: gate.wait(PATIENCE_S) and echo(job))
+        future = gw.Client(self.worker.address, "jobs", "results").submit(numbered(7))
+        gc.collect()
+        gate.set()
+        self.assertEqual(7, int(future.result(PATIENCE_S)["x"][0]))
+        self.assertEqual(8, int(client.submit(numbered(8)).result(PATIENCE_S)["x"][0]))
 
     def test_asking_in_vain_for_the_id_of_the_topic_of_results_leaves_neither_threads_nor_files(self):
         self.worker = FakeWorker(self, echo)

@@ -18,7 +18,7 @@ import numpy.typing
 from .answer import Expected
 from .blobs import Store, open_store
 from .datatypes import little_endian, name_of
-from .futures import Future, MapFuture, Sent
+from .futures import Future, MapFuture, Sent, bare
 from .handles import Kept, Resident, Static
 from .job import Buffer, Job, blob, check, encode, upload
 from .line import Line
@@ -40,6 +40,7 @@ IN_FLIGHT_BYTES_EMBEDDED = 4 * 1024 * 1024
 Key = Union[None, str, bytes]
 
 _clients: weakref.WeakSet[Client] = weakref.WeakSet()
+_awaited: set[Client] = set()  # those with unanswered jobs, which nobody else may have any more
 
 
 class Client:
@@ -75,6 +76,7 @@ class Client:
         self._listing: Optional[Listing] = None
         self._in_flight, self._in_flight_bytes = in_flight, in_flight_bytes
         self._is_forked = False
+        self._on_cancel = weakref.WeakMethod(self._tell_cancelled)
         self._start()
         self._run_reader()
         _clients.add(self)
@@ -83,7 +85,7 @@ class Client:
         """Sets what a forked child must start again."""
         self._pending: dict[str, Ticket] = {}
         self._refused: deque[tuple[str, str]] = deque()
-        self._lines: dict[bytes, Line] = {}
+        self._lines: weakref.WeakValueDictionary[bytes, Line] = weakref.WeakValueDictionary()  # which have the client
         self._unanswered: dict[Ticket, None] = {}  # what is in _pending, and what lines hold
         self._unanswered_bytes = 0
         self._room = threading.Condition()
@@ -159,7 +161,7 @@ class Client:
         the message has one that the client draws. Waits while too many jobs are unanswered."""
         check(job)
         buffers = {buffer: self._buffer(buffer, value) for buffer, value in job["buffers"].items()}
-        future = Future(str(name or job["id"]), self._tell_cancelled)
+        future = Future(str(name or job["id"]), self._on_cancel)
         whole: Job = {**job, **self._reply_to, "buffers": buffers}
         expected = Expected.of(whole)
         size = 2 * JOB_OVERHEAD_BYTES + sum(map(_size_of, buffers.values()))
@@ -171,6 +173,7 @@ class Client:
         self._reopen()
         self._take_room(ticket)
         try:
+            self.check()  # once its end sees the ticket, or is seen here
             for line in lines:
                 ticket.line, ticket.key = line, line.key
                 line.submit(ticket)
@@ -220,6 +223,7 @@ class Client:
                 self._room.wait(POLL_S)
                 self.check()
             self._unanswered[ticket] = None
+            _awaited.add(self)
             self._unanswered_bytes += ticket.size
 
     def _give_room(self, ticket: Ticket) -> bool:
@@ -229,6 +233,8 @@ class Client:
                 return False
             del self._unanswered[ticket]
             self._unanswered_bytes -= ticket.size
+            if not self._unanswered:
+                _awaited.discard(self)
             self._room.notify_all()
         return True
 
@@ -313,9 +319,6 @@ class Client:
             self._fail_all(failure)
         return not self._is_closed and self._failure is None
 
-    def is_awaited(self) -> bool:
-        return bool(self._unanswered)
-
     def check_worker(self) -> None:
         """Raises if the worker that answers is known to have ended."""
 
@@ -369,7 +372,7 @@ class Client:
                 raise ConnectionError(CLOSED)
             found = arrays_of(result, self.store, future.name, ticket.expected.sizes)
         except Exception as failure:
-            future.set_exception(failure)
+            future.set_exception(bare(failure))
         else:
             future.set_result(found)
 
@@ -397,10 +400,10 @@ class Client:
     def fail(self, ticket: Ticket, failure: BaseException) -> None:
         """Ends a job, unless it was answered before."""
         if self._give_room(ticket) and ticket.future.set_running_or_notify_cancel():
-            ticket.future.set_exception(failure)
+            ticket.future.set_exception(bare(failure))
 
     def _fail_all(self, failure: BaseException) -> None:
-        self._failure = failure
+        self._failure = bare(failure)
         self._pending.clear()
         for ticket in list(self._unanswered):
             self.fail(ticket, failure)
@@ -438,8 +441,7 @@ def _read(reference: weakref.ref[Client], link: Link) -> None:
         client = reference()
         if client is None or not client.read():
             break
-        kept = client if client.is_awaited() else None  # until the next round
-        del client
+        del client  # nobody may have it any more
     link.close()
 
 
@@ -475,6 +477,7 @@ def _size_of(buffer: Any) -> int:
 
 
 def _forget_parents() -> None:
+    _awaited.clear()
     for client in list(_clients):
         client._after_fork()
 

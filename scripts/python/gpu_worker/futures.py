@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import dataclasses
+import logging
 import os
 import sys
 import threading
@@ -17,6 +18,21 @@ from .datatypes import Array
 from .result import JobFailed
 
 Arrays = dict[str, Array]
+
+LOGGER = logging.getLogger("gpu_worker")
+
+
+def bare(failure: BaseException) -> BaseException:
+    """The error of a future, without tracebacks, which the logger gets. Their frames have the client: who keeps the error
+    would keep its threads and connections."""
+    LOGGER.debug("%s", failure, exc_info=failure)
+    found, left = set(), [failure]
+    while left:
+        one = left.pop()
+        found.add(id(one))
+        one.__traceback__ = None
+        left += [other for other in (one.__cause__, one.__context__) if other is not None and id(other) not in found]
+    return failure
 
 
 class _Ours(concurrent.futures.Future[Arrays]):
@@ -45,19 +61,20 @@ class Future(_Ours):
     is the whole result, with telemetry and worker. If the client has a control topic, `cancel()` also tells the
     workers."""
 
-    def __init__(self, name: str, on_cancel: Callable[[Future], None]) -> None:
+    def __init__(self, name: str, on_cancel: Callable[[], Optional[Callable[[Future], None]]] = lambda: None) -> None:
         super().__init__()
         self.name = name
         self.id = ""
         self.answer: Optional[dict[str, Any]] = None
-        self._on_cancel = on_cancel
-        self._message: Future = self  # of a row of an array: the array's
+        self._on_cancel = on_cancel  # a weak reference: who keeps an answer does not keep the client
+        self._array: Optional[Future] = None  # whose row it is
 
     def cancel(self) -> bool:
         was_cancelled = self.cancelled()
         is_cancelled = super().cancel()
-        if is_cancelled and not was_cancelled:
-            self._on_cancel(self)
+        tell = self._on_cancel()
+        if is_cancelled and not was_cancelled and tell is not None:
+            tell(self)
         return is_cancelled
 
 
@@ -72,9 +89,9 @@ class Sent:
         """A future for each row, which is done when the job is."""
         if self.names is None:
             return [self.future]
-        rows = [Future(name, lambda _: None) for name in self.names]
+        rows = [Future(name) for name in self.names]
         for row in rows:
-            row._message = self.future
+            row._array = self.future
         self.future.add_done_callback(lambda _: self._settle(rows))
         return rows
 
@@ -108,7 +125,7 @@ class MapFuture(_Ours):
     def __init__(self, sent: Sequence[Sent], on_done: Callable[[MapFuture], None]) -> None:
         super().__init__()
         self._sent = sent
-        self._on_done = on_done
+        self._on_done: Optional[Callable[[MapFuture], None]] = on_done  # until then: who keeps it does not keep the client
         self._open = len(sent)
         self._rows_lock = threading.Lock()
         self._rows: Optional[list[Future]] = None
@@ -136,9 +153,11 @@ class MapFuture(_Ours):
     def _count(self, _: Any) -> None:
         with self._condition:
             self._open -= 1
-            is_last = self._open == 0
-        if is_last:
-            self._on_done(self)
+            if self._open > 0:
+                return
+            on_done, self._on_done = self._on_done, None
+        if on_done is not None:
+            on_done(self)
 
     def stack(self) -> None:
         """Sets the result, when all jobs are done. Large results take long."""
@@ -148,7 +167,7 @@ class MapFuture(_Ours):
             self.set_result(parts[0] if len(parts) == 1 else {
                 name: numpy.concatenate([part[name] for part in parts]) for name in parts[0]})
         except BaseException as failure:
-            self.set_exception(failure)
+            self.set_exception(bare(failure))
 
     def cancel(self) -> bool:
         """Cancels the jobs that are not answered yet. True if all jobs were cancelled."""
@@ -188,7 +207,7 @@ def as_completed(
     wanted: dict[concurrent.futures.Future[Arrays], list[Future]] = {}  # to wait for a message costs what a row costs
     for future in dict.fromkeys(futures):
         future._check_process()
-        wanted.setdefault(future._message, []).append(future)
+        wanted.setdefault(future._array or future, []).append(future)
     shown = _Progress(sum(map(len, wanted.values()))) if progress and wanted else None
     for message in concurrent.futures.as_completed(wanted, timeout):
         for done in wanted[message]:
