@@ -1,11 +1,46 @@
-"""A worker whose answers a test says by hand."""
+"""A worker whose answers a test says by hand, and children that a test forks."""
 
+import os
+import signal
 import threading
+import time
+import traceback
 
 import confluent_kafka
 import msgpack
 
 PATIENCE_S = 240  # with what must happen: it ends a test that hangs, and says nothing of how quick a machine is
+
+
+def start_forked(run):
+    """A child that runs it; its process id. It exits with 0 where that raises nothing."""
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            run()
+            status = 0
+        except BaseException:  # os._exit() would leave it unsaid
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    return pid
+
+
+def await_child(pid):
+    """Its status. One that hangs is killed in the end."""
+    until = time.monotonic() + PATIENCE_S
+    while time.monotonic() < until:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            return status
+        time.sleep(0.01)
+    os.kill(pid, signal.SIGKILL)
+    return os.waitpid(pid, 0)[1]
+
+
+def run_forked(run):
+    return await_child(start_forked(run))
 
 
 class FakeWorker:

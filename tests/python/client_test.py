@@ -30,7 +30,7 @@ import confluent_kafka
 import gpu_worker as gw
 import msgpack
 import numpy
-from by_hand import PATIENCE_S, FakeWorker
+from by_hand import PATIENCE_S, FakeWorker, await_child, run_forked, start_forked
 from gpu_worker import Program
 from gpu_worker.futures import Sent
 from gpu_worker.link import Link
@@ -390,29 +390,91 @@ class Clients(ClientTest):
         """A fork while a thread looks up an address leaves the C library's resolver locked in the child."""
         self.assertEqual(0, int(client.submit(numbered(0)).result(PATIENCE_S)["x"][0]))
 
-    def test_a_forked_child_has_its_own_jobs_and_leaves_its_parents_alone(self):
+    def start_gated(self, say=echo, **options):
+        """One that is connected, and an event without which nobody answers it."""
         gate = threading.Event()
         gate.set()
-        client = self.start(lambda job: gate.wait(PATIENCE_S) and echo(job))
+        client = self.start(lambda job: gate.wait(PATIENCE_S) and say(job), **options)
+        self.addCleanup(gate.set)
         self.connect(client)
         gate.clear()
+        return client, gate
+
+    def test_a_forked_child_has_its_own_jobs_and_leaves_its_parents_alone(self):
+        client, gate = self.start_gated()
         future = client.submit(numbered(1))
-        child = os.fork()
-        if child == 0:
-            status = 1
-            try:
-                try:
-                    future.result(PATIENCE_S)
-                except RuntimeError:
-                    status = 0 if int(client.submit(numbered(2)).result(PATIENCE_S)["x"][0]) == 2 else 2
-                client.close()
-            except BaseException:  # os._exit() would leave it unsaid
-                traceback.print_exc()
-            finally:
-                os._exit(status)
+
+        def run():
+            with self.assertRaisesRegex(RuntimeError, "before a fork"):
+                future.result(PATIENCE_S)
+            self.assertEqual(2, int(client.submit(numbered(2)).result(PATIENCE_S)["x"][0]))
+            client.close()
+        child = start_forked(run)
+        gate.set()
+        self.assertEqual(0, await_child(child))
+        self.assertEqual(1, int(future.result(PATIENCE_S)["x"][0]))
+        self.assertEqual(3, int(client.submit(numbered(3)).result(PATIENCE_S)["x"][0]))
+
+    def test_whoever_waits_in_a_forked_child_for_jobs_of_its_parent_is_told(self):
+        client, gate = self.start_gated(lambda job: echo_array(job) if "count" in job else echo(job), control="jobs",
+                                        programs=[BATCHED])
+        future, resident = client.submit(numbered(1)), client.resident("r", [1], key="k")
+        whole = client.program("saxpy").map(a=[1, 2], x=gw.upload(X), y=gw.rows(numpy.ones((2, 4), "<f4")))
+        client.submit(gw.job("j", {"r": resident}, [gw.step("p", [], grid=[1])], []))
+
+        async def run():
+            return await asyncio.wrap_future(future)
+        for what, wait in {
+            "for a job": future.result, "with asyncio": lambda: asyncio.run(run()), "for a map": whole.result,
+            "for a row": lambda: whole.futures[0].result(),
+            "for any": lambda: next(concurrent.futures.as_completed([future, whole])).result(),
+            "for any, with us": lambda: next(gw.as_completed([future])).result(),
+            "for all": lambda: concurrent.futures.wait([future, whole])[0].pop().result(),
+            "for a resident's jobs, to seed it": lambda: resident.seed(numpy.ones(1, "<f4")),
+        }.items():
+            def run_child():
+                with self.assertRaisesRegex(RuntimeError, "in the child"):
+                    wait()
+            with self.subTest(what):
+                self.assertEqual(0, run_forked(run_child))
+        for what, leave in {"its block of a resident": lambda: resident.__exit__(None), "its client": client.close}.items():
+            with self.subTest(what):
+                self.assertEqual(0, run_forked(leave))
+        self.assertEqual(0, run_forked(lambda: self.assertFalse(future.cancel() or whole.cancel())))
         gate.set()
         self.assertEqual(1, int(future.result(PATIENCE_S)["x"][0]))
-        self.assertEqual(0, os.waitpid(child, 0)[1])
+        self.assertEqual((2, 4), whole.result(PATIENCE_S)["y"].shape)
+        self.assertEqual([], [job for job in self.worker.jobs if "action" in job])
+
+    def test_a_fork_while_another_thread_has_the_lock_of_a_future_hangs_no_child(self):
+        client = self.start()
+        future = client.submit(numbered(1))
+        future.result(PATIENCE_S)
+        whole = client.gather([Sent(future)])
+        whole.result(PATIENCE_S)
+        has, over = threading.Event(), threading.Event()
+
+        def hold():
+            with future._condition, whole._condition, whole._rows_lock:
+                has.set()
+                over.wait(PATIENCE_S)
+        holder = threading.Thread(target=hold)
+        holder.start()
+        has.wait(PATIENCE_S)
+        status = run_forked(lambda: (future.result(), whole.result(), whole.futures))
+        over.set()
+        holder.join()
+        self.assertEqual(0, status)
+
+    def test_a_child_that_a_callback_forks_ends_and_leaves_the_answers_to_its_parent(self):
+        client, gate = self.start_gated()
+        children = []
+        future = client.submit(numbered(1))
+        future.add_done_callback(lambda _: children.append(os.fork()))
+        gate.set()
+        self.assertEqual(1, int(future.result(PATIENCE_S)["x"][0]))
+        self.assertEqual(2, int(client.submit(numbered(2)).result(PATIENCE_S)["x"][0]))
+        self.assertEqual(0, await_child(children.pop()))
         self.assertEqual(3, int(client.submit(numbered(3)).result(PATIENCE_S)["x"][0]))
 
     def test_a_forked_child_does_not_stumble_over_clients_that_are_closed(self):
@@ -421,17 +483,11 @@ class Clients(ClientTest):
         for other in closed:
             other.close()
         self.connect(client)
-        child = os.fork()
-        if child == 0:
-            status = 1
-            try:
-                status = 0 if int(client.submit(numbered(2)).result(PATIENCE_S)["x"][0]) == 2 else 2
-                client.close()
-            except BaseException:  # os._exit() would leave it unsaid
-                traceback.print_exc()
-            finally:
-                os._exit(status)
-        self.assertEqual(0, os.waitpid(child, 0)[1])
+
+        def run():
+            self.assertEqual(2, int(client.submit(numbered(2)).result(PATIENCE_S)["x"][0]))
+            client.close()
+        self.assertEqual(0, run_forked(run))
 
     def test_results_that_were_answered_are_stacked_after_the_client_was_closed(self):
         client = self.start()

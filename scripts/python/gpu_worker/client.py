@@ -75,7 +75,6 @@ class Client:
         self._programs, self._binary = programs, binary
         self._listing: Optional[Listing] = None
         self._in_flight, self._in_flight_bytes = in_flight, in_flight_bytes
-        self._is_forked = False
         self._on_cancel = weakref.WeakMethod(self._tell_cancelled)
         self._start()
         self._run_reader()
@@ -103,11 +102,9 @@ class Client:
         self._reader.start()
 
     def _after_fork(self) -> None:
-        self._link.abandon()
         was_closed = self._is_closed
         self._start()
         self._is_closed = was_closed
-        self._is_forked = True
         self._reader = None  # the next submit() opens a link of the child's own
 
     # --- what jobs are made of ---
@@ -311,8 +308,7 @@ class Client:
                 self._take(id, source, message)
             while self._refused:
                 self._drop(*self._refused.popleft())
-            if not self._is_forked:  # only who started a worker can ask how it ended
-                self.check_worker()
+            self.check_worker()
         except ResultsLost as lost:
             self._lose_sent(lost)
         except BaseException as failure:
@@ -437,11 +433,14 @@ class Client:
 
 def _read(reference: weakref.ref[Client], link: Link) -> None:
     """Reads until the client is closed, or nobody has it and its jobs are answered."""
+    process = os.getpid()
     while True:
         client = reference()
         if client is None or not client.read():
             break
         del client  # nobody may have it any more
+        if os.getpid() != process:  # a callback has forked: the link is the parent's
+            return
     link.close()
 
 

@@ -9,6 +9,7 @@ import os
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Optional
 
@@ -20,6 +21,7 @@ from .result import JobFailed
 Arrays = dict[str, Array]
 
 LOGGER = logging.getLogger("gpu_worker")
+FORKED = "the job was sent before a fork, and the parent gets its answer: send it in the child"
 
 
 def bare(failure: BaseException) -> BaseException:
@@ -36,24 +38,31 @@ def bare(failure: BaseException) -> BaseException:
 
 
 class _Ours(concurrent.futures.Future[Arrays]):
-    """A future that a forked child must not wait for, because the answer goes to its parent."""
+    """A future that fails in a forked child, because the answer goes to the parent: whoever waits there would wait for ever."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._process = os.getpid()
+        _futures.add(self)
 
-    def _check_process(self) -> None:
-        if not self.done() and os.getpid() != self._process:
-            raise RuntimeError("the job was sent before a fork, and the parent gets its answer: send it in the child")
+    def _after_fork(self) -> None:
+        """Threads that the child lacks may have held the lock, or wait. What is called when it is done is the parent's."""
+        self._condition = threading.Condition()
+        self._waiters.clear()
+        self._done_callbacks: list[Any] = []
+        if self._state in ("PENDING", "RUNNING"):
+            self._exception = RuntimeError(FORKED)
+            self._state = "FINISHED"
 
-    def result(self, timeout: Optional[float] = None) -> Arrays:
-        """Waits, and returns {output name: array}. Raises JobFailed if the job failed."""
-        self._check_process()
-        return super().result(timeout)
 
-    def exception(self, timeout: Optional[float] = None) -> Optional[BaseException]:
-        self._check_process()
-        return super().exception(timeout)
+_futures: weakref.WeakSet[_Ours] = weakref.WeakSet()
+
+
+def _leave_to_parents() -> None:
+    for future in list(_futures):
+        future._after_fork()
+
+
+os.register_at_fork(after_in_child=_leave_to_parents)
 
 
 class Future(_Ours):
@@ -132,6 +141,10 @@ class MapFuture(_Ours):
         for one in sent:
             one.future.add_done_callback(self._count)
 
+    def _after_fork(self) -> None:
+        super()._after_fork()
+        self._rows_lock = threading.Lock()
+
     @property
     def futures(self) -> list[Future]:
         """A future for each row, in order. The rows of an array are done, or fail, together; each has the array's `answer`."""
@@ -206,7 +219,6 @@ def as_completed(
     """
     wanted: dict[concurrent.futures.Future[Arrays], list[Future]] = {}  # to wait for a message costs what a row costs
     for future in dict.fromkeys(futures):
-        future._check_process()
         wanted.setdefault(future._array or future, []).append(future)
     shown = _Progress(sum(map(len, wanted.values()))) if progress and wanted else None
     for message in concurrent.futures.as_completed(wanted, timeout):

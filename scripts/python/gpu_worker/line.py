@@ -55,9 +55,12 @@ class Line:
         self._brought.add(static.digest)
         return is_first
 
-    def submit(self, ticket: Ticket) -> None:
+    def _check_process(self) -> None:
         if os.getpid() != self._process:
             raise RuntimeError("residents belong to the process that made them: make others in the child")
+
+    def submit(self, ticket: Ticket) -> None:
+        self._check_process()
         with self._lock:
             ticket.place = next(self._places)
             if self._gone:
@@ -117,13 +120,16 @@ class Line:
     @contextlib.contextmanager
     def idle(self) -> Iterator[None]:
         """While the block runs, no job is under way and none is sent."""
+        self._check_process()
         with self._lock:
             if self._in_flight or self._held:
                 raise RuntimeError("jobs of its key are under way: wait for their results first")
             yield
 
     def wait(self) -> None:
-        """Waits until all of its jobs are answered."""
+        """Waits until all of its jobs are answered. In a forked child none is its own."""
+        if os.getpid() != self._process:
+            return
         with self._lock:
             while self._in_flight or self._held:
                 self._is_idle.wait(WAIT_S)

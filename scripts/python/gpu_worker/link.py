@@ -5,7 +5,9 @@ from __future__ import annotations
 import ctypes
 import logging
 import operator
+import os
 import time
+import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, Optional
 
@@ -88,6 +90,7 @@ class Link:
         self._astray: set[int] = set()  # partitions that do not have what would come next
         self._refresh_at = time.monotonic() + REFRESH_S
         self._assign()
+        _links.add(self)
 
     def _meets_embedded(self) -> bool:
         """Whether the broker is that inside a worker."""
@@ -254,3 +257,14 @@ class Link:
         """For a forked child: only the parent has librdkafka's threads, and destroying the clients here would hang."""
         for client in (self._producer, self._consumer):
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(client))
+
+
+_links: weakref.WeakSet[Link] = weakref.WeakSet()  # also those whose client is gone, or just being closed
+
+
+def _abandon_parents() -> None:
+    for link in list(_links):
+        link.abandon()
+
+
+os.register_at_fork(after_in_child=_abandon_parents)

@@ -20,8 +20,17 @@ from .program import Listing, read_listing
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 60.0
 LOG_LINES = 20
-# The worker ends when its standard input ends: after close(), or when the process that started it ends in any way.
-GUARD = 'exec 3<&0; "$@" </dev/null 3<&- & worker=$!; (cat <&3 >/dev/null; kill "$worker") 2>/dev/null & wait "$worker"'
+# The worker ends when its standard input ends: after close(), when nobody has the client, or when the process that started it
+# ends in any way. Then the folder ($1) goes too, where it has a name; where the worker ends by itself its log is still read.
+GUARD = """exec 3<&0
+folder=$1; shift
+"$@" </dev/null 3<&- & worker=$!
+trap 'kill "$worker"; wait "$worker"; status=$?; rm -rf -- ${folder:+"$folder"}; exit "$status"' TERM
+(trap - TERM; cat <&3 >/dev/null; kill "$$") 2>/dev/null & watch=$!
+wait "$worker"; status=$?
+kill "$watch"
+exit "$status"
+"""
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -47,9 +56,12 @@ class Worker:
         self._binary = found
         with open(self._log, "wb") as log:
             self._process = subprocess.Popen(
-                ["sh", "-c", GUARD, "sh", found, "run", "--config", str(self.config)],
+                ["sh", "-c", GUARD, "sh", "" if self._is_kept else str(self.folder), found, "run", "--config", str(self.config)],
                 stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True,
                 env={**os.environ, "XDG_STATE_HOME": str(self.folder / "state")})
+        assert self._process.stdin is not None
+        # Nobody has it any more. Popen alone keeps itself, and with it the standard input, until the process has ended.
+        weakref.finalize(self, self._process.stdin.close)
         _workers.add(self)
 
     def _broker(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -101,6 +113,8 @@ class Worker:
             self._process.stdin.close()
 
     def stop(self) -> None:
+        if os.getpid() != self._owner:  # a forked child leaves it to its parent
+            return
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):
             self._process.stdin.close()
@@ -135,7 +149,6 @@ class LocalClient(Client):
 
     def __init__(self, worker: Worker, **options: Any) -> None:
         self.worker = worker
-        self._process = os.getpid()
         super().__init__(worker.address(), **{"blobs": worker.blobs, **options})
 
     def _list_programs(self) -> Listing:
@@ -146,8 +159,7 @@ class LocalClient(Client):
 
     def close(self, wait: bool = True) -> None:
         super().close(wait)
-        if os.getpid() == self._process:  # a forked child leaves it to its parent
-            self.worker.stop()
+        self.worker.stop()
 
 
 def local(
