@@ -68,6 +68,14 @@ class LocalTest(ClientTest):
             counts = [future.answer["telemetry"].get("instances") for future in both[0].futures]
             self.assertEqual([40] * 80 + [20] * 20, counts)
 
+    def test_a_table_of_three_is_whole_for_each_row_whatever_their_number(self):
+        saxpy, table = self.plain.program("saxpy"), X[:3]
+        for count in (1, 2, 3, 4):
+            a, rows = numpy.arange(count, dtype="<f4"), numpy.ones((count, 3), "<f4")
+            for shared in (self.plain.static(table), gw.upload(table)):
+                whole = saxpy.map(a=a, x=shared, y=gw.rows(rows))
+                numpy.testing.assert_array_equal(rows + a[:, None] * table, whole.result(PATIENCE_S)["y"])
+
     def test_what_a_worker_refuses_fails_the_rows_of_an_array_as_it_does_single_jobs(self):
         saxpy = self.plain.program("saxpy").options(block=4096)
         both = [saxpy.options(instances=most).map(a=numpy.ones(3), x=gw.upload(X), y=gw.rows(numpy.ones((3, 4), "<f4")))

@@ -1051,15 +1051,31 @@ class Maps(unittest.TestCase):
             with self.subTest(words), self.assertRaisesRegex(error, words):
                 self.jobs_of(**args)
 
-    def test_an_array_is_cut_into_rows_only_where_that_is_said_whatever_its_length(self):
+    def test_what_an_argument_is_to_the_rows_is_said_and_is_the_same_whatever_their_number(self):
         table = numpy.ones((3, 4), "<f4")
-        for count in (2, 3, 4):
+        for count in (1, 2, 3, 4):
             good = {"a": numpy.ones(count), "y": gw.rows(numpy.ones((count, 4), "<f4"))}
-            for shared in (table, table.tolist()):
+            for unsaid in (table, table.tolist()):
                 with self.assertRaisesRegex(TypeError, r"say what 'x' is .* gw.rows\(x\).* gw.upload\(x\)"):
-                    self.jobs_of(**good, x=shared)
-            (job,) = self.jobs_of(**good, x=gw.upload(table))
-            self.assertNotIn("each", job["buffers"]["x"])
+                    self.jobs_of(**good, x=unsaid)
+            for shared in (gw.upload(table), gw.Static(table)):
+                for most, counts in {4: [count if count > 1 else 0], 1: [0] * count}.items():
+                    jobs = self.jobs_of(**good, x=shared, options={"instances": most})
+                    self.assertEqual(counts, [job.get("count", 0) for job in jobs])
+                    self.assertTrue(all(job["buffers"]["x"] is shared for job in jobs))
+            if count != 3:
+                with self.assertRaisesRegex(ValueError, "one length, the number of rows"):
+                    self.jobs_of(**good, x=gw.rows(table))
+
+    def test_rows_of_what_has_none_and_rows_of_no_map_are_named(self):
+        for of in (gw.upload(X), gw.Static(X), gw.zeros([4], "<f4")):
+            with self.assertRaisesRegex(TypeError, r"gw.rows\(\) takes an array.*pass it alone"):
+                gw.rows(of)
+        saxpy = Program(unittest.mock.Mock(store=None), [BATCHED], "saxpy")
+        for use in (lambda rows: saxpy(a=1, x=rows, y=Y), lambda rows: saxpy.map(a=[1], x=gw.rows(rows), y=Y), gw.upload,
+                    gw.Static):
+            with self.assertRaisesRegex(TypeError, r"gw.rows\(\) says to a map\(\).*pass the array alone"):
+                use(gw.rows([X]))
 
     def test_nested_lists_are_rows_of_the_type_that_the_kernel_takes(self):
         (job,) = self.jobs_of(a=[1, 2], x=gw.upload(X), y=gw.rows([[1, 2, 3, 4], [5, 6, 7, 8]]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Optional
 
 import numpy
@@ -47,6 +48,14 @@ class Rows:
     """A buffer of which each row of a map() has a part: the first axis."""
 
     array: numpy.typing.ArrayLike
+
+    def __post_init__(self) -> None:
+        if isinstance(self.array, (Kept, Mapping)):
+            raise TypeError("gw.rows() takes an array; what stays on the device, or is a buffer already, is whole for all rows: "
+                            "pass it alone")
+
+    def __array__(self, *_: Any, **__: Any) -> Array:
+        raise TypeError("gw.rows() says to a map() what each row has a part of, and nothing to anybody else: pass the array alone")
 
 
 def rows(array: numpy.typing.ArrayLike) -> Rows:
