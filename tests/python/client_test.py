@@ -702,12 +702,49 @@ class Clients(ClientTest):
         self.addCleanup(gc.enable)
         gc.disable()  # what is in a cycle may stay for long
         with unittest.mock.patch("gpu_worker.link.REQUEST_TIMEOUT_S", 0.05):
-            self.assertEqual({"the last"}, {link._find_id("the last") for _ in range(10)})
+            self.assertEqual({"the last"}, {link._ask_id().answer("the last") for _ in range(10)})
         until = time.monotonic() + PATIENCE_S
         # The link's own connections may come late. If each question left one behind, it would be 10.
         while any(len(os.listdir(folder)) >= then + 10 for folder, then in zip(folders, before)):
             self.assertLess(time.monotonic(), until)
             time.sleep(0.05)
+
+    def test_answers_come_while_the_brokers_do_not_say_the_id_of_the_topic_and_the_question_is_repeated_in_time(self):
+        client, asked = self.start(), []
+        question = unittest.mock.Mock(is_over=lambda: False)
+        with unittest.mock.patch.object(Link, "_ask_id", lambda link: asked.append(link) or question), \
+                unittest.mock.patch.object(Link, "_refresh", autospec=True) as refresh:
+            client._link._refresh_at = 0
+            for number in range(20):
+                self.assertEqual(number, int(client.submit(numbered(number)).result(PATIENCE_S)["x"][0]))
+            self.assertEqual([client._link], asked)
+            question.answer.assert_not_called()
+            question.is_over, question.answer = lambda: True, lambda last: "another"
+            until = time.monotonic() + PATIENCE_S
+            while not refresh.called:
+                self.assertLess(time.monotonic(), until)
+                time.sleep(0.01)
+            self.assertEqual(21, int(client.submit(numbered(21)).result(PATIENCE_S)["x"][0]))
+            refresh.assert_called_once_with(client._link, "another")
+            self.assertEqual(1, len(asked))
+
+    def test_a_look_at_the_topic_that_the_brokers_do_not_answer_is_repeated_after_a_while(self):
+        self.worker = FakeWorker(self, echo)
+        client, gate = self.late_client(1_000_000)  # each partition lacks what would come next
+        looked = []
+
+        def fail(link):
+            looked.append(time.monotonic())
+            raise confluent_kafka.KafkaException(confluent_kafka.KafkaError(confluent_kafka.KafkaError._TIMED_OUT))
+        with unittest.mock.patch.object(Link, "_partitions", fail), unittest.mock.patch("gpu_worker.link.RETRY_S", 0.5):
+            gate.set()
+            future = client.submit(numbered(2))
+            until = time.monotonic() + PATIENCE_S
+            while len(client._link._astray) < 4 or len(looked) < 7:  # each that is found to lack something calls for a look
+                self.assertLess(time.monotonic(), until)
+                time.sleep(0.01)
+        self.assertGreater(looked[-1] - looked[-2], 0.45)
+        self.assertEqual(2, int(future.result(PATIENCE_S)["x"][0]))
 
     def test_what_the_library_below_says_goes_to_the_logger(self):
         script = ("import logging, sys, time, confluent_kafka, gpu_worker\n"

@@ -20,6 +20,7 @@ REQUEST_TIMEOUT_S = 5.0
 FLUSH_TIMEOUT_S = 60.0
 QUIET = 2  # a log level: only what is critical
 REFRESH_S = 30.0  # a topic may get more partitions, or be created anew
+RETRY_S = 1.0  # where the brokers did not answer
 BATCH = 1000
 JOB_ID, SOURCE = "gpu-worker-job-id", "gpu-worker-source"
 ANY_PARTITION = -1
@@ -65,6 +66,24 @@ class _Trouble:
             self.text = error.str()
 
 
+class _IdQuestion:
+    """Asks the brokers for the id that they gave a topic. Only an admin client can ask. It has threads and connections of its own:
+    it lives as long as the question."""
+
+    def __init__(self, settings: dict[str, Any], topic: str) -> None:
+        self._admin = confluent_kafka.admin.AdminClient(settings)
+        topics = confluent_kafka.TopicCollection([topic])
+        self._asked = self._admin.describe_topics(topics, request_timeout=REQUEST_TIMEOUT_S)[topic]
+
+    def is_over(self) -> bool:
+        return bool(self._asked.done())
+
+    def answer(self, last: str) -> str:
+        """Waits for it. The last id where the brokers do not say one."""
+        # Raised here, the error would hold this frame, and with it the admin client, in a cycle.
+        return last if self._asked.exception() else str(self._asked.result().topic_id)
+
+
 class Link:
     """Reads results from the end that the topic has when the link is opened. Answers to later jobs come behind it.
 
@@ -85,7 +104,9 @@ class Link:
         self._empty_key_place = ANY_PARTITION if is_chosen else EMPTY_KEY_PARTITION
         waits = {"fetch.wait.max.ms": EMBEDDED_WAIT_MS} if self.is_embedded else {}
         self._consumer = confluent_kafka.Consumer({**CONSUMER, **waits, **common, **consumer})
-        self._id = self._find_id("")
+        self._question = self._ask_id()  # one that has no answer yet
+        self._id = "" if self._question is None else self._question.answer("")
+        self._question = None
         self._next = self._wait_for_ends()
         self._astray: set[int] = set()  # partitions that do not have what would come next
         self._refresh_at = time.monotonic() + REFRESH_S
@@ -129,16 +150,9 @@ class Link:
         low, high = self._consumer.get_watermark_offsets(place, timeout=REQUEST_TIMEOUT_S)
         return int(low), int(high)
 
-    def _find_id(self, last: str) -> str:
-        """The id that the brokers gave the topic, or the last one where they do not say. Only an admin client can ask. It has
-        threads and connections of its own: it lives as long as the question."""
-        if self.is_embedded:  # it deletes no topic
-            return last
-        topics = confluent_kafka.TopicCollection([self._results])
-        admin = confluent_kafka.admin.AdminClient(self._asking)
-        asked = admin.describe_topics(topics, request_timeout=REQUEST_TIMEOUT_S)[self._results]
-        # Raised here, the error would hold this frame, and with it the admin client, in a cycle.
-        return last if asked.exception() else str(asked.result().topic_id)
+    def _ask_id(self) -> Optional[_IdQuestion]:
+        """None with a broker that deletes no topic."""
+        return None if self.is_embedded else _IdQuestion(self._asking, self._results)
 
     def _places(self, offsets: Mapping[int, int]) -> list[confluent_kafka.TopicPartition]:
         return [confluent_kafka.TopicPartition(self._results, partition, offset) for partition, offset in offsets.items()]
@@ -153,16 +167,30 @@ class Link:
         self._consumer.incremental_unassign(self._places(known))
         self._consumer.incremental_assign(self._places(offsets))
 
-    def _refresh(self) -> None:
+    def _look_after_topic(self) -> None:
+        """Asks for its id from time to time, reads on until the answer has come, and then refreshes. What calls for another look
+        meanwhile gets one, with a question of its own."""
+        if self._question is None:
+            if time.monotonic() <= self._refresh_at:
+                return
+            self._refresh_at = time.monotonic() + REFRESH_S
+            self._question = self._ask_id()
+        id = self._id
+        if self._question is not None:
+            if not self._question.is_over():
+                return
+            id, self._question = self._question.answer(self._id), None
+        self._refresh(id)
+
+    def _refresh(self, id: str) -> None:
         """Reads a topic that was created anew, partitions that were added, and those that lack what would come next, from
         their beginning."""
-        self._refresh_at = time.monotonic() + REFRESH_S
-        id = self._find_id(self._id)
         try:
             partitions = set(self._partitions())
             starts = {partition: self._range(partition)[0] for partition in self._astray & partitions}
         except confluent_kafka.KafkaException:
-            return  # until the next time
+            self._refresh_at = min(self._refresh_at, time.monotonic() + RETRY_S)
+            return
         is_another = (self._id and id != self._id) or not self._next.keys() <= partitions
         self._id = id
         self._astray.clear()
@@ -212,8 +240,7 @@ class Link:
         """(job's id, where it stands, result) of what has come, or [] when nothing came for a moment. ResultsLost where some
         will never come, which is said once; ConnectionError where the brokers refuse to go on."""
         self._producer.poll(0)
-        if self._astray or time.monotonic() > self._refresh_at:
-            self._refresh()
+        self._look_after_topic()
         # consume() alone would wait until a whole batch has come.
         first = self._consumer.poll(POLL_S)
         if first is None:
@@ -230,6 +257,7 @@ class Link:
             partition = message.partition()
             if error.code() == confluent_kafka.KafkaError._AUTO_OFFSET_RESET and partition is not None:
                 self._astray.add(partition)
+                self._refresh_at = 0
                 return []
             if error.code() == confluent_kafka.KafkaError._UNKNOWN_PARTITION:  # there are fewer than there were
                 self._refresh_at = 0
@@ -250,13 +278,14 @@ class Link:
         return int(self._producer.flush(FLUSH_TIMEOUT_S))
 
     def close(self) -> None:
+        self._question = None
         self._producer.purge()
         self._consumer.close()
 
     def abandon(self) -> None:
         """For a forked child: only the parent has librdkafka's threads, and destroying the clients here would hang."""
-        for client in (self._producer, self._consumer):
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(client))
+        for kept in (self._producer, self._consumer, self._question):
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
 
 
 _links: weakref.WeakSet[Link] = weakref.WeakSet()  # also those whose client is gone, or just being closed
