@@ -10,6 +10,7 @@ enum { ASK_MS = 2000 };
 
 struct observer {
     rd_kafka_t *client;
+    observer_question *question;
     struct crew *crew;
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t changed;
@@ -35,7 +36,7 @@ static void run_observer(void *context, uint32_t index) {
     rd_kafka_topic_partition_list_t *partitions;
     while ((partitions = wait_for_question(observer)) != NULL) {
         rd_kafka_poll(observer->client, 0); /* its callbacks, which may renew a token */
-        rd_kafka_resp_err_t code = rd_kafka_committed(observer->client, partitions, ASK_MS);
+        rd_kafka_resp_err_t code = observer->question(observer->client, partitions, ASK_MS);
         pthread_mutex_lock(&observer->lock);
         observer->answer = partitions;
         observer->code = code;
@@ -62,12 +63,13 @@ static rd_kafka_t *create_client(rd_kafka_t *member) {
     return client;
 }
 
-struct observer *observer_create(rd_kafka_t *member) {
+struct observer *observer_create(rd_kafka_t *member, observer_question *question) {
     struct error ignored;
     struct observer *observer = calloc(1, sizeof *observer);
     if (observer == NULL) return NULL;
     pthread_mutex_init(&observer->lock, NULL);
     pthread_cond_init(&observer->changed, NULL);
+    observer->question = question;
     observer->client = create_client(member);
     const struct crew_options crew = {
         .name = "observer", .count = 1, .run = run_observer, .context = observer};

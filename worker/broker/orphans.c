@@ -1,13 +1,15 @@
 #include "broker/orphans.h"
 
+#include <string.h>
+
 #include "base/clock.h"
+#include "base/slice.h"
 #include "broker/assignment.h"
+#include "broker/produce_request.h"
 
 enum {
     LOOK_AFTER_MS = 3000, /* after an assignment, and between looks that say nothing */
     LOOKS_MAX = 20,       /* of those: a group that may not be described is not asked for ever */
-    REQUEST_TIMEOUT_MS = 5000,
-    METADATA_TIMEOUT_MS = 500, /* of each topic; no message is read meanwhile */
     NAME_SIZE = 512
 };
 
@@ -19,14 +21,13 @@ static bool is_static(rd_kafka_t *client) {
 
 void orphans_init(struct orphans *orphans, rd_kafka_t *client, const struct client_events *events,
     uint32_t drain_timeout_ms) {
-    *orphans = (struct orphans){.client = client,
-        .events = events,
-        .drain_timeout_ms = drain_timeout_ms,
-        .answers = rd_kafka_queue_new(client)};
+    *orphans =
+        (struct orphans){.client = client, .events = events, .drain_timeout_ms = drain_timeout_ms};
 }
 
 void orphans_fini(struct orphans *orphans) {
-    if (orphans->answers != NULL) rd_kafka_queue_destroy(orphans->answers);
+    observer_destroy(orphans->observer);
+    orphans->observer = NULL;
 }
 
 void orphans_begin(struct orphans *orphans) {
@@ -34,75 +35,106 @@ void orphans_begin(struct orphans *orphans) {
     orphans->next_look_ns = clock_ns_in(LOOK_AFTER_MS);
 }
 
-static void ask(struct orphans *orphans) {
-    char group[NAME_SIZE];
-    if (!client_read_conf(orphans->client, "group.id", group, sizeof group)) return;
-    const char *groups[] = {group};
-    rd_kafka_AdminOptions_t *options =
-        rd_kafka_AdminOptions_new(orphans->client, RD_KAFKA_ADMIN_OP_DESCRIBECONSUMERGROUPS);
-    char reason[256];
-    (void)!rd_kafka_AdminOptions_set_request_timeout(
-        options, REQUEST_TIMEOUT_MS, reason, sizeof reason);
-    rd_kafka_DescribeConsumerGroups(orphans->client, groups, 1, options, orphans->answers);
-    rd_kafka_AdminOptions_destroy(options);
-    orphans->is_asked = true;
+/* The question, on the observer's thread: what the group has given to nobody */
+
+static int remaining_ms(uint64_t until_ns) {
+    uint64_t now_ns = clock_ns();
+    return now_ns < until_ns ? (int)((until_ns - now_ns) / 1000000u) + 1 : 1;
 }
 
-static const rd_kafka_ConsumerGroupDescription_t *description_of(rd_kafka_event_t *event) {
-    const rd_kafka_DescribeConsumerGroups_result_t *result =
-        rd_kafka_event_DescribeConsumerGroups_result(event);
-    if (result == NULL || rd_kafka_event_error(event) != RD_KAFKA_RESP_ERR_NO_ERROR) return NULL;
-    size_t count;
-    const rd_kafka_ConsumerGroupDescription_t **groups =
-        rd_kafka_DescribeConsumerGroups_result_groups(result, &count);
-    bool is_stable =
-        count == 1 && rd_kafka_ConsumerGroupDescription_error(groups[0]) == NULL &&
-        rd_kafka_ConsumerGroupDescription_state(groups[0]) == RD_KAFKA_CONSUMER_GROUP_STATE_STABLE;
-    return is_stable ? groups[0] : NULL;
-}
-
-static bool is_owned(
-    const rd_kafka_ConsumerGroupDescription_t *group, const char *topic, int32_t partition) {
-    for (size_t i = 0; i < rd_kafka_ConsumerGroupDescription_member_count(group); i++) {
-        const rd_kafka_MemberAssignment_t *assignment = rd_kafka_MemberDescription_assignment(
-            rd_kafka_ConsumerGroupDescription_member(group, i));
-        const rd_kafka_topic_partition_list_t *owned =
-            rd_kafka_MemberAssignment_partitions(assignment);
-        if (rd_kafka_topic_partition_list_find(owned, topic, partition) != NULL) return true;
-    }
-    return false;
-}
-
-/* Adds those of one topic. A topic that does not exist has none. False: the brokers do not say. */
-static bool add_orphans(rd_kafka_t *client, const rd_kafka_ConsumerGroupDescription_t *group,
-    const char *topic, rd_kafka_topic_partition_list_t *found) {
+/* A topic that does not exist has none. */
+static rd_kafka_resp_err_t add_all(rd_kafka_t *client, const char *topic, uint64_t until_ns,
+    rd_kafka_topic_partition_list_t *all) {
     const struct rd_kafka_metadata *metadata;
     rd_kafka_topic_t *handle = rd_kafka_topic_new(client, topic, NULL);
-    rd_kafka_resp_err_t code = rd_kafka_metadata(client, 0, handle, &metadata, METADATA_TIMEOUT_MS);
+    rd_kafka_resp_err_t code =
+        rd_kafka_metadata(client, 0, handle, &metadata, remaining_ms(until_ns));
     rd_kafka_topic_destroy(handle);
-    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return false;
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return code;
     for (int i = 0; i < metadata->topic_cnt; i++)
         for (int partition = 0; partition < metadata->topics[i].partition_cnt; partition++)
-            if (!is_owned(group, topic, partition))
-                rd_kafka_topic_partition_list_add(found, topic, partition);
+            rd_kafka_topic_partition_list_add(all, topic, partition);
     rd_kafka_metadata_destroy(metadata);
+    return code;
+}
+
+/* A topic's name, and the partitions of it. */
+static bool take_out_topic(struct slice *bytes, rd_kafka_topic_partition_list_t *all) {
+    char topic[NAME_SIZE];
+    struct slice name;
+    int16_t size;
+    int32_t count, partition;
+    if (!produce_take_16(bytes, &size) || !slice_take(bytes, (size_t)size, &name) ||
+        name.size >= sizeof topic || !produce_take_32(bytes, &count))
+        return false;
+    memcpy(topic, name.data, name.size);
+    topic[name.size] = 0;
+    for (int32_t i = 0; i < count; i++) {
+        if (!produce_take_32(bytes, &partition)) return false;
+        (void)rd_kafka_topic_partition_list_del(all, topic, partition);
+    }
     return true;
 }
 
-/* NULL: neither the brokers nor the group say. */
-static rd_kafka_topic_partition_list_t *find(rd_kafka_t *client, rd_kafka_event_t *event) {
-    const rd_kafka_ConsumerGroupDescription_t *group = description_of(event);
+/* What the member has, in Kafka's form of it: version, topics, data of the assignor. False: it is
+ * not in that form. */
+static bool take_out(
+    const struct rd_kafka_group_member_info *member, rd_kafka_topic_partition_list_t *all) {
+    struct slice bytes =
+        slice_of(member->member_assignment, (size_t)member->member_assignment_size);
+    int16_t version;
+    int32_t count;
+    if (bytes.size == 0) return true;
+    if (!produce_take_16(&bytes, &version) || !produce_take_32(&bytes, &count)) return false;
+    for (int32_t i = 0; i < count; i++)
+        if (!take_out_topic(&bytes, all)) return false;
+    return true;
+}
+
+/* False: the group is none whose members have all that they are going to have. */
+static bool take_out_owned(
+    const struct rd_kafka_group_list *groups, rd_kafka_topic_partition_list_t *all) {
+    const struct rd_kafka_group_info *group = NULL;
+    for (int i = 0; i < groups->group_cnt && group == NULL; i++)
+        if (groups->groups[i].err == RD_KAFKA_RESP_ERR_NO_ERROR &&
+            strcmp(groups->groups[i].state, "Stable") == 0)
+            group = &groups->groups[i];
+    for (int i = 0; group != NULL && i < group->member_cnt; i++)
+        if (!take_out(&group->members[i], all)) return false;
+    return group != NULL;
+}
+
+/* Of the partitions of these topics. Brokers that do not answer may be others than the group's. */
+static rd_kafka_resp_err_t find(
+    rd_kafka_t *client, rd_kafka_topic_partition_list_t *partitions, int timeout_ms) {
+    char name[NAME_SIZE];
+    const struct rd_kafka_group_list *groups;
+    uint64_t until_ns = clock_ns_in((uint64_t)timeout_ms);
+    rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
+    for (int topics = partitions->cnt; topics > 0 && code == RD_KAFKA_RESP_ERR_NO_ERROR; topics--) {
+        code = add_all(client, partitions->elems[0].topic, until_ns, partitions);
+        rd_kafka_topic_partition_list_del_by_idx(partitions, 0);
+    }
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return code;
+    if (!client_read_conf(client, "group.id", name, sizeof name)) return RD_KAFKA_RESP_ERR__FAIL;
+    code = rd_kafka_list_groups(client, name, &groups, remaining_ms(until_ns));
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR && code != RD_KAFKA_RESP_ERR__PARTIAL) return code;
+    bool is_told = take_out_owned(groups, partitions);
+    rd_kafka_group_list_destroy(groups);
+    return is_told ? RD_KAFKA_RESP_ERR_NO_ERROR : RD_KAFKA_RESP_ERR__FAIL;
+}
+
+/* What becomes of the answer */
+
+static void ask(struct orphans *orphans) {
     rd_kafka_topic_partition_list_t *topics;
-    if (group == NULL || rd_kafka_subscription(client, &topics) != RD_KAFKA_RESP_ERR_NO_ERROR)
-        return NULL;
-    rd_kafka_topic_partition_list_t *found = rd_kafka_topic_partition_list_new(0);
-    bool is_known = true;
-    for (int i = 0; i < topics->cnt && is_known; i++)
-        is_known = add_orphans(client, group, topics->elems[i].topic, found);
+    if (orphans->observer == NULL) orphans->observer = observer_create(orphans->client, find);
+    if (orphans->observer == NULL ||
+        rd_kafka_subscription(orphans->client, &topics) != RD_KAFKA_RESP_ERR_NO_ERROR)
+        return;
+    observer_ask(orphans->observer, topics);
     rd_kafka_topic_partition_list_destroy(topics);
-    if (is_known) return found;
-    rd_kafka_topic_partition_list_destroy(found);
-    return NULL;
+    orphans->is_asked = true;
 }
 
 static void look_again(struct orphans *orphans, bool were_seen, uint64_t after_ms) {
@@ -134,14 +166,14 @@ static bool judge(struct orphans *orphans, const rd_kafka_topic_partition_list_t
 }
 
 bool orphans_serve(struct orphans *orphans) {
+    rd_kafka_topic_partition_list_t *found;
+    rd_kafka_resp_err_t code;
     if (orphans->next_look_ns == 0 || clock_ns() < orphans->next_look_ns) return false;
     if (!orphans->is_asked) ask(orphans);
-    rd_kafka_event_t *event = rd_kafka_queue_poll(orphans->answers, 0);
-    if (event == NULL) return false;
+    if (!orphans->is_asked || !observer_take(orphans->observer, &found, &code)) return false;
     orphans->is_asked = false;
-    rd_kafka_topic_partition_list_t *found = find(orphans->client, event);
     bool is_needed = judge(orphans, found);
     if (found != NULL) rd_kafka_topic_partition_list_destroy(found);
-    rd_kafka_event_destroy(event);
+    if (orphans->next_look_ns == 0) orphans_fini(orphans); /* it was the last look */
     return is_needed;
 }

@@ -23,21 +23,22 @@
 #include <stdint.h>
 
 #include "broker/client.h"
+#include "broker/observer.h"
 
 struct orphans {
     rd_kafka_t *client;
     const struct client_events *events;
     uint32_t drain_timeout_ms;
-    rd_kafka_queue_t *answers;
-    uint64_t next_look_ns; /* 0: there is nothing to look for */
-    bool is_asked;         /* the group was asked, and has not answered */
-    bool were_seen;        /* by the look before */
+    struct observer *observer; /* NULL: it does not look */
+    uint64_t next_look_ns;     /* 0: there is nothing to look for */
+    bool is_asked;             /* the group was asked, and has not answered */
+    bool were_seen;            /* by the look before */
     uint32_t looks;
 };
 
 void orphans_init(struct orphans *orphans, rd_kafka_t *client, const struct client_events *events,
     uint32_t drain_timeout_ms);
-void orphans_fini(struct orphans *orphans);
+void orphans_fini(struct orphans *orphans); /* a zeroed one is fine */
 
 /** This client was assigned partitions, or none. Only the first time counts. */
 void orphans_begin(struct orphans *orphans);

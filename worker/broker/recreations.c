@@ -51,7 +51,8 @@ static void add(rd_kafka_topic_partition_list_t *list, const rd_kafka_topic_part
 }
 
 static void ask_group(struct recreations *recreations) {
-    if (recreations->observer == NULL) recreations->observer = observer_create(recreations->client);
+    if (recreations->observer == NULL)
+        recreations->observer = observer_create(recreations->client, rd_kafka_committed);
     recreations->is_group_asked = recreations->observer != NULL;
     if (recreations->is_group_asked) observer_ask(recreations->observer, recreations->asked);
     else recreations->look = LOOK_FAILED;
