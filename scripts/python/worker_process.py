@@ -77,6 +77,13 @@ class Worker:
             self._process.kill()
             return self._process.wait()
 
+    def pause(self):
+        """Stops it where it stands (SIGSTOP), not its executors."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self):
+        self._process.send_signal(signal.SIGCONT)
+
     def kill(self):
         """Kills it without warning (SIGKILL)."""
         self._process.kill()

@@ -352,52 +352,99 @@ TEST(a_member_that_is_outside_its_group_while_it_gives_partitions_back_commits_n
     broker_stop(&rig.broker);
 }
 
-/* Where the group moves partitions one by one, it waits for a member only when others join. */
-static void test_left_behind(const struct setting *settings[3]) {
-    struct rig rig;
-    struct events events[2] = {{0}};
-    struct source *others[2];
-    struct position taken, again;
-    if (!kafka_is_complete()) skip();
-    rig_start_with(&rig, 2, settings[0]);
-    start_all(&rig);
-    others[0] = consumer_start(&rig.broker, &events[0], settings[1]);
-    WAIT_DOING(is_leaving(&rig), ==, true, serve_beside(&rig, others[0]));
-    others[1] = consumer_start(&rig.broker, &events[1], settings[2]);
-    bool has_taken = false;
-    WAIT_DOING(has_taken, ==, true, {
-        serve(&rig);
-        has_taken = consumer_take(others[0], &taken) || consumer_take(others[1], &taken);
-    });
-    for (int i = 0; i < COUNT; i++) send_small(&rig, i);
-    for (int i = 0; i < COUNT; i++) {
-        WAIT_DOING(rig.sent[i].settled_count, >, 0, {
-            (void)consumer_take(rig.source, &again);
-            sink_serve(rig.sink, 0);
-        });
-        if (rig.positions[i].partition == taken.partition)
-            assert_int_equal(rig.sent[i].code, ERR_REVOKED);
-    }
-    leave(others[0]);
-    leave(others[1]);
-    rig_stop(&rig);
-}
+enum { OTHERS_MAX = 2, MOVES_ONE_BY_ONE = 0x020a0000 /* the version, see consumer_conf.c */ };
 
 #define SHORT_PATIENCE                                                                             \
     {"session.timeout.ms", "6000"}, {                                                              \
         "max.poll.interval.ms", "6000"                                                             \
     }
 
-TEST(what_another_member_has_got_meanwhile_is_not_answered) {
-    const struct setting all[] = {SHORT_PATIENCE, {NULL, NULL}};
-    test_left_behind((const struct setting *[]){all, all, all});
+static const struct setting dynamic[] = {SHORT_PATIENCE, {NULL, NULL}};
+static const struct setting *const dynamic_ones[] = {dynamic, dynamic, dynamic};
+
+static const struct setting one[] = {SHORT_PATIENCE, {"group.instance.id", "one"}, {NULL, NULL}};
+static const struct setting two[] = {SHORT_PATIENCE, {"group.instance.id", "two"}, {NULL, NULL}};
+static const struct setting three[] = {
+    SHORT_PATIENCE, {"group.instance.id", "three"}, {NULL, NULL}};
+static const struct setting *const static_ones[] = {one, two, three};
+
+/* Answers all. The rig has lost those of `partition`, or all if it is -1. */
+static void answer_late(struct rig *rig, int32_t partition) {
+    struct position again;
+    for (int i = 0; i < COUNT; i++) send_small(rig, i);
+    for (int i = 0; i < COUNT; i++) {
+        WAIT_DOING(rig->sent[i].settled_count, >, 0, {
+            (void)consumer_take(rig->source, &again);
+            sink_serve(rig->sink, 0);
+        });
+        if (partition == -1 || rig->positions[i].partition == partition)
+            assert_int_equal(rig->sent[i].code, ERR_REVOKED);
+    }
+}
+
+/* The group goes on without a member that takes long to give partitions back. Where it moves them
+ * one by one, it waits for that member only when others join. */
+static void test_left_behind(const struct setting *const settings[], int other_count) {
+    struct rig rig;
+    struct events events[OTHERS_MAX] = {{0}};
+    struct source *others[OTHERS_MAX];
+    struct position taken;
+    if (!kafka_is_complete()) skip();
+    rig_start_with(&rig, 2, settings[0]);
+    start_all(&rig);
+    others[0] = consumer_start(&rig.broker, &events[0], settings[1]);
+    WAIT_DOING(is_leaving(&rig), ==, true, serve_beside(&rig, others[0]));
+    for (int i = 1; i < other_count; i++)
+        others[i] = consumer_start(&rig.broker, &events[i], settings[i + 1]);
+    bool has_taken = false;
+    WAIT_DOING(has_taken, ==, true, {
+        serve(&rig);
+        for (int i = 0; i < other_count; i++)
+            has_taken = has_taken || consumer_take(others[i], &taken);
+    });
+    answer_late(&rig, taken.partition);
+    for (int i = 0; i < other_count; i++) leave(others[i]);
+    rig_stop(&rig);
+}
+
+/* It has nobody beside it, and is not polled for longer than the group waits. */
+static void test_left_alone(const struct setting *settings) {
+    struct rig rig;
+    if (kafka_obeys()) skip(); /* the client of a world does nothing while nobody polls it */
+    rig_start_with(&rig, 2, settings);
+    start_all(&rig);
+    rd_kafka_t *client = consumer_parts(rig.source).client;
+    WAIT_DOING(rd_kafka_assignment_lost(client), ==, true, sink_serve(rig.sink, KAFKA_POLL_MS));
+    answer_late(&rig, -1);
+    sink_destroy(rig.sink);
+    leave(rig.source);
+    broker_stop(&rig.broker);
+}
+
+TEST(a_member_alone_that_its_group_has_given_up_commits_nothing_of_what_it_had) {
+    test_left_alone(dynamic);
+}
+
+TEST(nor_does_a_static_member_alone) {
+    test_left_alone(one);
+}
+
+TEST(what_the_other_member_has_got_meanwhile_is_not_answered) {
+    if (rd_kafka_version() >= MOVES_ONE_BY_ONE) skip();
+    test_left_behind(dynamic_ones, 1);
+}
+
+TEST(nor_what_the_other_static_member_has_got) {
+    if (rd_kafka_version() >= MOVES_ONE_BY_ONE) skip();
+    test_left_behind(static_ones, 1);
+}
+
+TEST(what_another_member_of_several_has_got_meanwhile_is_not_answered) {
+    test_left_behind(dynamic_ones, 2);
 }
 
 TEST(nor_is_it_by_a_static_member) {
-    const struct setting first[] = {SHORT_PATIENCE, {"group.instance.id", "one"}, {NULL, NULL}},
-                         second[] = {SHORT_PATIENCE, {"group.instance.id", "two"}, {NULL, NULL}},
-                         third[] = {SHORT_PATIENCE, {"group.instance.id", "three"}, {NULL, NULL}};
-    test_left_behind((const struct setting *[]){first, second, third});
+    test_left_behind(static_ones, 2);
 }
 
 TEST(a_sink_without_brokers_gives_up_in_time_and_settles_all) {
@@ -428,6 +475,9 @@ RUN_TESTS_AT_ONCE(T(a_record_is_settled_once_its_transaction_is_committed),
     T(a_producer_that_is_fenced_again_before_it_has_committed_is_lost),
     T(offsets_of_a_generation_that_is_over_abort_and_repeat_the_transaction),
     T(a_member_that_is_outside_its_group_while_it_gives_partitions_back_commits_nothing),
-    T(what_another_member_has_got_meanwhile_is_not_answered), T(nor_is_it_by_a_static_member),
-    T(a_coordinator_that_is_loading_is_asked_again),
+    T(a_member_alone_that_its_group_has_given_up_commits_nothing_of_what_it_had),
+    T(nor_does_a_static_member_alone), T(what_the_other_member_has_got_meanwhile_is_not_answered),
+    T(nor_what_the_other_static_member_has_got),
+    T(what_another_member_of_several_has_got_meanwhile_is_not_answered),
+    T(nor_is_it_by_a_static_member), T(a_coordinator_that_is_loading_is_asked_again),
     T(a_sink_without_brokers_gives_up_in_time_and_settles_all))
