@@ -42,6 +42,7 @@ struct reader {
     struct topic_ids ids;
     char id[TOPIC_ID_SIZE];    /* of the topic that is read; "": it was not told yet */
     rd_kafka_queue_t *answers; /* about ids */
+    bool asks_ids;             /* this librdkafka can */
 };
 
 static int remaining_ms(uint64_t until_ns) {
@@ -113,15 +114,6 @@ static rd_kafka_resp_err_t count_partitions(
     return native;
 }
 
-/* Finds where to start reading each partition. */
-static rd_kafka_resp_err_t find_offsets(
-    struct reader *reader, uint64_t until_ns, rd_kafka_topic_partition_list_t *list) {
-    int32_t count;
-    rd_kafka_resp_err_t native = count_partitions(reader, until_ns, &count);
-    return native == RD_KAFKA_RESP_ERR_NO_ERROR ? add_partitions(reader, count, until_ns, list)
-                                                : native;
-}
-
 static enum err describe(
     const struct reader *reader, rd_kafka_resp_err_t native, struct error *err) {
     if (is_passing(native))
@@ -158,13 +150,22 @@ static void look_at_id(struct reader *reader, int timeout_ms) {
     else if (topic_ids_differ(reader->id, told)) begin_anew(reader);
 }
 
-/* False: there will be no answer. */
-static bool ask_for_id(struct reader *reader) {
+static void ask_for_id(struct reader *reader) {
     rd_kafka_topic_partition_list_t *one = rd_kafka_topic_partition_list_new(1);
     rd_kafka_topic_partition_list_add(one, reader->topic, 0);
-    bool ret = topic_ids_ask(reader->client, one, LOOK_MS, reader->answers);
+    reader->asks_ids = topic_ids_ask(reader->client, one, LOOK_MS, reader->answers);
     rd_kafka_topic_partition_list_destroy(one);
-    return ret;
+}
+
+/* Finds where to start reading each partition. The id is asked for first: it is told meanwhile, and
+ * if the topic is created anew in between, the next look sees another one. */
+static rd_kafka_resp_err_t find_offsets(
+    struct reader *reader, uint64_t until_ns, rd_kafka_topic_partition_list_t *list) {
+    int32_t count;
+    rd_kafka_resp_err_t native = count_partitions(reader, until_ns, &count);
+    if (native != RD_KAFKA_RESP_ERR_NO_ERROR) return native;
+    ask_for_id(reader);
+    return add_partitions(reader, count, until_ns, list);
 }
 
 static rd_kafka_resp_err_t place(struct reader *reader, int timeout_ms) {
@@ -181,8 +182,6 @@ static rd_kafka_resp_err_t place(struct reader *reader, int timeout_ms) {
     }
     if (native == RD_KAFKA_RESP_ERR_NO_ERROR) native = rd_kafka_assign(reader->client, list);
     rd_kafka_topic_partition_list_destroy(list);
-    if (native == RD_KAFKA_RESP_ERR_NO_ERROR && ask_for_id(reader))
-        look_at_id(reader, LOOK_WAIT_MS);
     reader->is_placed = native == RD_KAFKA_RESP_ERR_NO_ERROR;
     return native;
 }
@@ -211,6 +210,7 @@ enum err reader_create(const struct kafka_options *options, const char *topic,
     if (code == ERR_OK && timeout_ms > 0) {
         rd_kafka_resp_err_t native = place(reader, timeout_ms);
         if (native != RD_KAFKA_RESP_ERR_NO_ERROR) code = describe(reader, native, err);
+        else if (reader->asks_ids) look_at_id(reader, LOOK_WAIT_MS);
     }
     if (code == ERR_OK) *ret = reader;
     else reader_destroy(reader);
@@ -290,7 +290,7 @@ static void look(struct reader *reader) {
     look_at_id(reader, 0);
     if (!reader->is_placed || clock_ns() < reader->next_look_ns) return;
     reader->next_look_ns = clock_ns_in(LOOK_MS);
-    (void)ask_for_id(reader);
+    ask_for_id(reader);
     int32_t count;
     rd_kafka_resp_err_t native = count_partitions(reader, clock_ns_in(LOOK_WAIT_MS), &count);
     if (native == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART) reader->is_gone = true;
