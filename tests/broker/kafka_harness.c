@@ -23,6 +23,10 @@ bool kafka_is_complete(void) {
     return is_real();
 }
 
+bool kafka_cooperates(void) {
+    return is_real() && rd_kafka_version() >= 0x020a0000;
+}
+
 bool kafka_obeys(void) {
     return !is_real();
 }

@@ -38,6 +38,9 @@ bool kafka_is_complete(void);
 /** Whether it fails as it is told to, by the functions below; a real one does not. */
 bool kafka_obeys(void);
 
+/** Whether cooperative groups do what they promise; those of older librdkafkas do not. */
+bool kafka_cooperates(void);
+
 void broker_start(struct broker *broker, int partitions);
 void broker_stop(struct broker *broker);
 void broker_create_topic(struct broker *broker, const char *topic, int partitions);

@@ -150,18 +150,32 @@ void group_serve(void);
 
 enum group_standing {
     GROUP_GONE,    /* it is no member any more */
-    GROUP_REJOIN,  /* it must give its partitions back, and call group_rejoin() */
+    GROUP_REJOIN,  /* it must call group_rejoin(), and give its partitions back before unless it is
+                      cooperative */
     GROUP_WAITING, /* for the others */
     GROUP_MEMBER   /* of the current generation */
 };
 enum group_standing group_stands(const struct member *member);
+
+/** Begins a rebalance where none goes on. */
 void group_rejoin(struct member *member);
+
+/** What a member of a cooperative group says when it joins: what it has, and since which
+ * generation. */
+void group_claim(
+    struct member *member, const rd_kafka_topic_partition_list_t *owned, int32_t generation);
 
 const char *group_member_id(const struct member *member);
 int32_t group_member_generation(const struct member *member);
 
 /** Of the group that is in use. */
 int32_t group_generation(void);
+
+/** Of the same: no rebalance goes on, and there are members. */
+bool group_is_stable(void);
+
+/** Of the same; NULL: there are no more. */
+const struct member *group_member_at(size_t i);
 
 /** What it has in the current generation. */
 rd_kafka_topic_partition_list_t *group_assignment(const struct member *member);

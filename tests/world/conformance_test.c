@@ -22,6 +22,9 @@ struct rig {
     rd_kafka_t *client;
     rd_kafka_resp_err_t report; /* of the last record that was sent */
     int rebalances;
+    int added, taken; /* partitions, by cooperative rebalances */
+    bool keeps;       /* what it is to give back, until its caller does it */
+    rd_kafka_topic_partition_list_t *kept;
     int resets;
     int errors; /* that end the client */
     int sent_count, reported_count;
@@ -35,6 +38,32 @@ static void on_rebalance(rd_kafka_t *client, rd_kafka_resp_err_t code,
     for (int i = 0; i < partitions->cnt; i++) partitions->elems[i].offset = 0;
     assert_int_equal(
         rd_kafka_assign(client, is_assigned ? partitions : NULL), RD_KAFKA_RESP_ERR_NO_ERROR);
+}
+
+static rd_kafka_resp_err_t code_of(rd_kafka_error_t *error) {
+    rd_kafka_resp_err_t ret = rd_kafka_error_code(error);
+    rd_kafka_error_destroy(error);
+    return ret;
+}
+
+static void must(rd_kafka_error_t *error) {
+    assert_int_equal(code_of(error), RD_KAFKA_RESP_ERR_NO_ERROR);
+}
+
+static void on_change(rd_kafka_t *client, rd_kafka_resp_err_t code,
+    rd_kafka_topic_partition_list_t *partitions, void *context) {
+    struct rig *rig = context;
+    assert_string_equal(rd_kafka_rebalance_protocol(client), "COOPERATIVE");
+    for (int i = 0; i < partitions->cnt; i++) partitions->elems[i].offset = 0;
+    if (code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS) {
+        rig->rebalances++;
+        rig->added += partitions->cnt;
+        must(rd_kafka_incremental_assign(client, partitions));
+    } else {
+        rig->taken += partitions->cnt;
+        if (rig->keeps) rig->kept = rd_kafka_topic_partition_list_copy(partitions);
+        else must(rd_kafka_incremental_unassign(client, partitions));
+    }
 }
 
 static void on_log(const rd_kafka_t *client, int level, const char *facility, const char *text) {
@@ -61,9 +90,9 @@ static void set(rd_kafka_conf_t *conf, const char *key, const char *value) {
         fail_msg("%s: %s", key, why);
 }
 
-/* `id`: of a static member, or of transactions; NULL: none. */
-static void open_client(
-    struct rig *rig, const struct broker *broker, rd_kafka_type_t type, const char *id) {
+static void open_as(struct rig *rig, const struct broker *broker, rd_kafka_type_t type,
+    const char *id, const char *strategy) {
+    bool is_cooperative = strstr(strategy, "cooperative") != NULL;
     char why[256];
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
     *rig = (struct rig){0};
@@ -73,10 +102,10 @@ static void open_client(
         set(conf, "group.id", broker->group);
         set(conf, "enable.auto.commit", "false");
         set(conf, "auto.offset.reset", "earliest");
-        set(conf, "partition.assignment.strategy", "range");
+        set(conf, "partition.assignment.strategy", strategy);
         set(conf, "topic.metadata.refresh.interval.ms", "1000");
         if (id != NULL) set(conf, "group.instance.id", id);
-        rd_kafka_conf_set_rebalance_cb(conf, on_rebalance);
+        rd_kafka_conf_set_rebalance_cb(conf, is_cooperative ? on_change : on_rebalance);
         rd_kafka_conf_set_log_cb(conf, on_log);
     } else {
         if (id != NULL) set(conf, "transactional.id", id);
@@ -85,6 +114,16 @@ static void open_client(
     rig->client = rd_kafka_new(type, conf, why, sizeof why);
     if (rig->client == NULL) fail_msg("%s", why);
     if (type == RD_KAFKA_CONSUMER) rd_kafka_poll_set_consumer(rig->client);
+}
+
+/* `id`: of a static member, or of transactions; NULL: none. */
+static void open_client(
+    struct rig *rig, const struct broker *broker, rd_kafka_type_t type, const char *id) {
+    open_as(rig, broker, type, id, "range");
+}
+
+static void open_cooperative(struct rig *rig, const struct broker *broker, const char *id) {
+    open_as(rig, broker, RD_KAFKA_CONSUMER, id, "cooperative-sticky");
 }
 
 static void close_client(struct rig *rig) {
@@ -220,6 +259,142 @@ TEST(a_member_gets_partitions_that_are_added) {
     broker_add_partitions(&broker, 3);
     WAIT_DOING(count_assigned(&rig), ==, 3, (void)0);
     close_client(&rig);
+    broker_stop(&broker);
+}
+
+/* ---- members of cooperative groups ---- */
+
+TEST(a_cooperative_member_keeps_its_share_when_another_one_comes_and_goes) {
+    struct broker broker;
+    struct rig first, second;
+    if (!kafka_cooperates()) skip();
+    broker_start(&broker, 4);
+    open_cooperative(&first, &broker, NULL);
+    open_cooperative(&second, &broker, NULL);
+    subscribe(&first, &broker);
+    WAIT_DOING(count_assigned(&first), ==, 4, (void)0);
+    subscribe(&second, &broker);
+    WAIT_DOING(count_assigned(&second), ==, 2, poll_member(&first));
+    assert_int_equal(count_assigned(&first), 2);
+    assert_int_equal(first.taken, 2); /* and no more */
+    assert_int_equal(first.added, 4);
+    WAIT_DOING(first.rebalances, ==, 3, (poll_member(&first), poll_member(&second)));
+    close_client(&second);
+    WAIT_DOING(count_assigned(&first), ==, 4, (void)0);
+    assert_int_equal(first.taken, 2);
+    assert_int_equal(first.added, 6);
+    close_client(&first);
+    broker_stop(&broker);
+}
+
+TEST(a_cooperative_member_that_takes_its_time_to_give_back_holds_up_what_moves_alone) {
+    struct broker broker;
+    struct rig first, second;
+    if (!kafka_cooperates()) skip();
+    broker_start(&broker, 2);
+    open_cooperative(&first, &broker, NULL);
+    open_cooperative(&second, &broker, NULL);
+    subscribe(&first, &broker);
+    WAIT_DOING(count_assigned(&first), ==, 2, (void)0);
+    first.keeps = true;
+    subscribe(&second, &broker);
+    WAIT_DOING(first.taken, ==, 1, (poll_member(&first), poll_member(&second)));
+    WAIT_DOING(second.rebalances, ==, 1, (poll_member(&first), poll_member(&second)));
+    assert_int_equal(second.added, 0);
+    for (int waited_ms = 0; waited_ms < SHORT_MS; waited_ms += TICK_MS) {
+        poll_member(&first);
+        assert_int_equal(count_assigned(&second), 0);
+    }
+    assert_false(rd_kafka_assignment_lost(first.client));
+    assert_int_equal(rd_kafka_assign(first.client, NULL), RD_KAFKA_RESP_ERR__STATE);
+    assert_int_equal(count_assigned(&first), 2);
+    must(rd_kafka_incremental_unassign(first.client, first.kept));
+    first.keeps = false;
+    WAIT_DOING(second.added, ==, 1, (poll_member(&first), poll_member(&second)));
+    assert_int_equal(count_assigned(&first), 1);
+    rd_kafka_topic_partition_list_destroy(first.kept);
+    close_client(&second);
+    close_client(&first);
+    broker_stop(&broker);
+}
+
+TEST(what_is_assigned_in_parts_is_assigned_once_and_taken_from_who_has_it) {
+    struct broker broker;
+    struct rig rig;
+    if (!kafka_cooperates()) skip();
+    broker_start(&broker, 1);
+    open_cooperative(&rig, &broker, NULL);
+    subscribe(&rig, &broker);
+    WAIT_DOING(count_assigned(&rig), ==, 1, (void)0);
+    rd_kafka_topic_partition_list_t *list = one(broker.jobs, 0, 0);
+    assert_int_equal(
+        code_of(rd_kafka_incremental_assign(rig.client, list)), RD_KAFKA_RESP_ERR__CONFLICT);
+    list->elems[0].partition = 5;
+    assert_int_equal(
+        code_of(rd_kafka_incremental_unassign(rig.client, list)), RD_KAFKA_RESP_ERR__INVALID_ARG);
+    rd_kafka_topic_partition_list_destroy(list);
+    assert_int_equal(count_assigned(&rig), 1);
+    close_client(&rig);
+    broker_stop(&broker);
+}
+
+/* How many partitions of the group's members are assigned as its coordinator tells; -1: it goes
+ * through a rebalance. */
+static int count_described(const struct broker *broker) {
+    const char *groups[] = {broker->group};
+    rd_kafka_queue_t *queue = rd_kafka_queue_new(broker->client);
+    rd_kafka_AdminOptions_t *options =
+        rd_kafka_AdminOptions_new(broker->client, RD_KAFKA_ADMIN_OP_DESCRIBECONSUMERGROUPS);
+    rd_kafka_DescribeConsumerGroups(broker->client, groups, 1, options, queue);
+    rd_kafka_event_t *event = rd_kafka_queue_poll(queue, KAFKA_PATIENCE_MS);
+    size_t count;
+    const rd_kafka_ConsumerGroupDescription_t *group =
+        rd_kafka_DescribeConsumerGroups_result_groups(
+            rd_kafka_event_DescribeConsumerGroups_result(event), &count)[0];
+    int ret = 0;
+    for (size_t i = 0; i < rd_kafka_ConsumerGroupDescription_member_count(group); i++)
+        ret += rd_kafka_MemberAssignment_partitions(
+            rd_kafka_MemberDescription_assignment(
+                rd_kafka_ConsumerGroupDescription_member(group, i)))
+                   ->cnt;
+    if (rd_kafka_ConsumerGroupDescription_state(group) != RD_KAFKA_CONSUMER_GROUP_STATE_STABLE)
+        ret = -1;
+    rd_kafka_event_destroy(event);
+    rd_kafka_AdminOptions_destroy(options);
+    rd_kafka_queue_destroy(queue);
+    return ret;
+}
+
+/* Nobody has what it was about to give back, and no rebalance comes by itself. */
+TEST(a_static_member_that_dies_while_it_gives_back_leaves_that_to_nobody) {
+    struct broker broker;
+    struct rig first, second;
+    if (!kafka_cooperates()) skip();
+    broker_start(&broker, 2);
+    open_cooperative(&first, &broker, "first");
+    open_cooperative(&second, &broker, "second");
+    subscribe(&first, &broker);
+    WAIT_DOING(count_assigned(&first), ==, 2, (void)0);
+    WAIT_DOING(count_described(&broker), ==, 2, poll_member(&first));
+    first.keeps = true;
+    subscribe(&second, &broker);
+    WAIT_DOING(first.taken, ==, 1, (poll_member(&first), poll_member(&second)));
+    rd_kafka_topic_partition_list_destroy(first.kept);
+    rd_kafka_destroy_flags(first.client, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+    open_cooperative(&first, &broker, "first");
+    subscribe(&first, &broker);
+    WAIT_DOING(count_assigned(&first), ==, 1, poll_member(&second));
+    for (int waited_ms = 0; waited_ms < SHORT_MS; waited_ms += TICK_MS) {
+        poll_member(&first);
+        assert_int_equal(count_assigned(&second), 0);
+    }
+    assert_int_equal(count_described(&broker), 1);
+    assert_int_equal(rd_kafka_unsubscribe(first.client), RD_KAFKA_RESP_ERR_NO_ERROR);
+    subscribe(&first, &broker);
+    WAIT_DOING(count_assigned(&first) + count_assigned(&second), ==, 2, (void)0);
+    WAIT_DOING(count_described(&broker), ==, 2, (poll_member(&first), poll_member(&second)));
+    close_client(&first);
+    close_client(&second);
     broker_stop(&broker);
 }
 
@@ -379,12 +554,6 @@ TEST(a_topic_that_is_created_anew_has_another_id) {
 }
 
 /* ---- transactions ---- */
-
-static rd_kafka_resp_err_t code_of(rd_kafka_error_t *error) {
-    rd_kafka_resp_err_t ret = rd_kafka_error_code(error);
-    rd_kafka_error_destroy(error);
-    return ret;
-}
 
 static void begin(struct rig *rig) {
     assert_int_equal(code_of(rd_kafka_begin_transaction(rig->client)), 0);
@@ -549,6 +718,10 @@ RUN_TESTS_AT_ONCE(T(members_share_partitions_and_one_that_leaves_gives_its_own_t
     T(a_static_member_that_comes_back_has_its_partitions_and_the_other_notices_nothing),
     T(a_static_member_that_closes_stays_and_one_that_unsubscribes_leaves),
     T(of_two_members_of_one_name_the_earlier_is_fenced), T(a_member_gets_partitions_that_are_added),
+    T(a_cooperative_member_keeps_its_share_when_another_one_comes_and_goes),
+    T(a_cooperative_member_that_takes_its_time_to_give_back_holds_up_what_moves_alone),
+    T(what_is_assigned_in_parts_is_assigned_once_and_taken_from_who_has_it),
+    T(a_static_member_that_dies_while_it_gives_back_leaves_that_to_nobody),
     T(what_a_group_commits_is_there_with_its_text_until_the_topic_is_deleted),
     T(nobody_commits_beside_the_members_of_a_group),
     T(the_ends_of_a_log_are_told_as_offsets_and_as_times),

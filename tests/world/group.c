@@ -1,4 +1,4 @@
-/* The coordinator of groups, of the classic protocol with eager rebalances (cluster.h). */
+/* The coordinator of groups, of the classic protocol, and their leaders (cluster.h). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,11 +6,18 @@
 
 #include "world/cluster.h"
 #include "world/scheduler.h"
+#include "world/sticky.h"
 
 enum {
     GROUP_TOPICS = 4,
     JOIN_DELAY_MS = 20,
-    LOOK_MS = 10000 /* the worker's topic.metadata.refresh.interval.ms */
+    LOOK_MS = 10000, /* the worker's topic.metadata.refresh.interval.ms */
+    PLACES_MAX = CLUSTER_TOPICS * CLUSTER_PARTITIONS
+};
+
+struct place {
+    char topic[CLUSTER_NAME_SIZE];
+    int32_t partition;
 };
 
 struct member {
@@ -23,10 +30,11 @@ struct member {
     char topics[GROUP_TOPICS][CLUSTER_NAME_SIZE];
     size_t topic_count;
     size_t count;
-    struct {
-        char topic[CLUSTER_NAME_SIZE];
-        int32_t partition;
-    } assigned[CLUSTER_TOPICS * CLUSTER_PARTITIONS];
+    struct place assigned[PLACES_MAX];
+    bool is_cooperative;
+    size_t owned_count; /* what it says that it has, and in which generation it had it */
+    struct place owned[PLACES_MAX];
+    int32_t owned_generation;
 };
 
 /* What is committed, or will be with a transaction. */
@@ -139,6 +147,18 @@ struct member *group_join(pid_t process, const char *instance, uint32_t session_
     return member;
 }
 
+void group_claim(
+    struct member *member, const rd_kafka_topic_partition_list_t *owned, int32_t generation) {
+    member->is_cooperative = true;
+    member->owned_generation = generation;
+    member->owned_count = 0;
+    for (int i = 0; i < owned->cnt; i++) {
+        struct place *place = &member->owned[member->owned_count++];
+        snprintf(place->topic, sizeof place->topic, "%s", owned->elems[i].topic);
+        place->partition = owned->elems[i].partition;
+    }
+}
+
 void group_leave(struct member *member) {
     group = member->group;
     if (member->is_in) expel(member);
@@ -186,6 +206,12 @@ static bool wants(const struct member *member, const char *topic) {
     return false;
 }
 
+static void give(struct member *member, const char *topic, int32_t partition) {
+    struct place *place = &member->assigned[member->count++];
+    snprintf(place->topic, sizeof place->topic, "%s", topic);
+    place->partition = partition;
+}
+
 /* As the range assignor does, with the members in the order of their joining. */
 static void assign_topic(const struct topic *topic) {
     struct member *takers[CLUSTER_MEMBERS];
@@ -194,16 +220,63 @@ static void assign_topic(const struct topic *topic) {
         if (wants(group->members[i], topic->name)) takers[count++] = group->members[i];
     for (int32_t i = 0; i < count; i++) {
         int32_t share = topic->partition_count / count + (i < topic->partition_count % count);
-        for (; share > 0; share--, next++) {
-            struct member *member = takers[i];
-            snprintf(member->assigned[member->count].topic, CLUSTER_NAME_SIZE, "%s", topic->name);
-            member->assigned[member->count++].partition = next;
-        }
+        for (; share > 0; share--, next++) give(takers[i], topic->name, next);
     }
 }
 
 static const struct topic *topic_of(const struct member *member, size_t i) {
     return cluster_find_topic(member->topics[i]);
+}
+
+static struct sticky_partition *find_sticky(const struct place *places,
+    struct sticky_partition *partitions, size_t count, const struct place *place) {
+    for (size_t i = 0; i < count; i++)
+        if (places[i].partition == place->partition && strcmp(places[i].topic, place->topic) == 0)
+            return &partitions[i];
+    return NULL;
+}
+
+/* What is not there any more stays with who has it, who will see that itself. */
+static void note_claims(struct place *places, struct sticky_partition *partitions, size_t count) {
+    int32_t generations[PLACES_MAX];
+    for (size_t i = 0; i < group->member_count; i++) {
+        struct member *member = group->members[i];
+        for (size_t k = 0; k < member->owned_count; k++) {
+            const struct place *place = &member->owned[k];
+            struct sticky_partition *found = find_sticky(places, partitions, count, place);
+            if (found == NULL) {
+                give(member, place->topic, place->partition);
+                continue;
+            }
+            int32_t *generation = &generations[found - partitions];
+            if (found->owner == NOBODY || member->owned_generation > *generation) {
+                found->owner = (int)i;
+                *generation = member->owned_generation;
+            }
+            found->claimer = (int)i;
+        }
+    }
+}
+
+/* As the cooperative-sticky assignor does; all members of such a group have the same topics. */
+static void assign_stickily(void) {
+    struct place places[PLACES_MAX];
+    struct sticky_partition partitions[PLACES_MAX];
+    size_t count = 0;
+    const struct member *first = group->members[0];
+    for (size_t i = 0; i < first->topic_count; i++) {
+        const struct topic *topic = topic_of(first, i);
+        for (int32_t p = 0; topic != NULL && p < topic->partition_count; p++, count++) {
+            snprintf(places[count].topic, sizeof places[count].topic, "%s", topic->name);
+            places[count].partition = p;
+            partitions[count] = (struct sticky_partition){NOBODY, NOBODY, NOBODY};
+        }
+    }
+    note_claims(places, partitions, count);
+    sticky_share(partitions, count, group->member_count);
+    for (size_t i = 0; i < count; i++)
+        if (partitions[i].taker != NOBODY)
+            give(group->members[partitions[i].taker], places[i].topic, places[i].partition);
 }
 
 static void complete(void) {
@@ -214,8 +287,9 @@ static void complete(void) {
     for (size_t i = 0; first != NULL && i < first->topic_count; i++) {
         const struct topic *topic = topic_of(first, i);
         group->partition_counts[i] = topic != NULL ? topic->partition_count : 0;
-        if (topic != NULL) assign_topic(topic);
+        if (topic != NULL && !first->is_cooperative) assign_topic(topic);
     }
+    if (first != NULL && first->is_cooperative) assign_stickily();
     cluster_changed();
 }
 
@@ -264,8 +338,18 @@ enum group_standing group_stands(const struct member *member) {
 }
 
 void group_rejoin(struct member *member) {
+    group = member->group;
+    rebalance();
     member->has_joined = true;
     cluster_changed();
+}
+
+bool group_is_stable(void) {
+    return !group->is_rebalancing && group->member_count > 0;
+}
+
+const struct member *group_member_at(size_t i) {
+    return i < group->member_count ? group->members[i] : NULL;
 }
 
 rd_kafka_topic_partition_list_t *group_assignment(const struct member *member) {

@@ -4,8 +4,9 @@
  * library's own. Private to tests/world.
  *
  * conformance_test.c compares it with Apache Kafka, and so do the tests of worker/broker that run
- * with both. Not there: cooperative rebalances and other assignors than range, brokers that fail
- * one by one, compaction, quotas and the right to do things, and limits of what is fetched.
+ * with both. Not there: other assignors than range and cooperative-sticky, groups that change
+ * theirs, brokers that fail one by one, compaction, quotas and the right to do things, and limits
+ * of what is fetched.
  *
  * A client has no threads: what librdkafka does beside its caller is done when that calls, so a
  * request may come later than it would, and its answer too, but in no order that could not be.
@@ -47,6 +48,9 @@ struct rd_kafka_topic_s {
     struct rd_kafka_topic_s *next;
 };
 
+/* The caller's answer to its callback. */
+enum awaits { AWAITS_NOTHING, AWAITS_ASSIGNING, AWAITS_UNASSIGNING };
+
 enum txn_phase { PHASE_NONE, PHASE_READY, PHASE_BEGUN, PHASE_FAILED, PHASE_FATAL };
 
 struct sent; /* a record on its way (kafka_producer.c) */
@@ -75,7 +79,13 @@ struct rd_kafka_s {
     rd_kafka_topic_partition_list_t *subscription; /* NULL: none */
     struct rd_kafka_queue_s *closing_queue;        /* NULL: it is not closing */
     bool is_closed, is_lost;
-    bool awaits_assign; /* the caller's answer to its callback */
+    enum awaits awaits;
+    bool is_cooperative;                    /* what follows is empty otherwise */
+    rd_kafka_topic_partition_list_t *owned; /* what it tells the group that it has */
+    int32_t owned_generation;               /* in which it had that */
+    rd_kafka_topic_partition_list_t *added; /* to be assigned after what leaves; NULL: none */
+    bool rejoins;                           /* once its caller has answered */
+    bool is_joining, has_unsubscribed;
     uint64_t next_beat_ns, next_look_ns;
     struct reading readings[CLUSTER_TOPICS * CLUSTER_PARTITIONS];
     size_t reading_count;
@@ -120,7 +130,14 @@ rd_kafka_topic_t *kafka_topic(rd_kafka_t *client, const char *name);
 
 /* ---- queues ---- */
 
-enum event_kind { EVENT_COMMIT, EVENT_REBALANCE, EVENT_REPORTS, EVENT_DESCRIPTIONS, EVENT_ERROR };
+enum event_kind {
+    EVENT_COMMIT,
+    EVENT_REBALANCE,
+    EVENT_REPORTS,
+    EVENT_DESCRIPTIONS,
+    EVENT_GROUP,
+    EVENT_ERROR
+};
 
 /* Of topics, with their ids. */
 struct description {
@@ -144,6 +161,7 @@ struct rd_kafka_op_s {
     void *context;
     struct message *reports, *next_report;
     struct descriptions *descriptions;
+    struct rd_kafka_ConsumerGroupDescription_s *group;
     struct rd_kafka_op_s *next;
 };
 
@@ -155,6 +173,13 @@ struct rd_kafka_queue_s {
 
 void kafka_queue_add(rd_kafka_queue_t *queue, rd_kafka_event_t *event);
 
+/** Fills it, if that was not done yet. */
+void kafka_group_describe(struct rd_kafka_ConsumerGroupDescription_s *ret);
+void kafka_group_free(struct rd_kafka_ConsumerGroupDescription_s *description); /* NULL: nothing */
+
+/** When what is asked for now is answered. */
+uint64_t kafka_answer_ns(void);
+
 /** Of a producer: sends what is due, and reports what was acknowledged. Returns when to look again;
  * UINT64_MAX: nothing is on its way. */
 uint64_t kafka_producer_serve(rd_kafka_t *producer);
@@ -163,6 +188,22 @@ void kafka_producer_fini(rd_kafka_t *producer);
 /** Of a consumer: what the group wants of it. */
 void kafka_consumer_serve(rd_kafka_t *consumer);
 void kafka_consumer_fini(rd_kafka_t *consumer, bool leaves);
+
+void kafka_member_begin(rd_kafka_t *consumer);
+void kafka_member_end(rd_kafka_t *consumer, bool leaves);
+
+/** Reads these, too. */
+void kafka_read(rd_kafka_t *consumer, const rd_kafka_topic_partition_list_t *partitions);
+bool kafka_reads(rd_kafka_t *consumer, const rd_kafka_topic_partition_t *partition);
+void kafka_forget(rd_kafka_t *consumer, const rd_kafka_topic_partition_t *partition);
+void kafka_forget_all(rd_kafka_t *consumer);
+
+/** What was fetched and not taken is fetched again. */
+void kafka_rewind(rd_kafka_t *consumer);
+
+/** As what its poll returns. */
+void kafka_tell_error(rd_kafka_t *consumer, rd_kafka_resp_err_t code);
+void kafka_tell_missing(rd_kafka_t *consumer, const char *topic);
 
 /** As a member of that generation. */
 rd_kafka_resp_err_t kafka_commit(

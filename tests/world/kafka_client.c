@@ -13,6 +13,10 @@ void kafka_pass_time(void) {
     scheduler_sleep_ns(1 + scheduler_draw(WAY_NS_MAX));
 }
 
+uint64_t kafka_answer_ns(void) {
+    return scheduler_now_ns() + scheduler_draw(WAY_NS_MAX);
+}
+
 uint64_t kafka_until_ns(int timeout_ms) {
     return timeout_ms < 0 ? UINT64_MAX : scheduler_now_ns() + (uint64_t)timeout_ms * 1000000u;
 }
@@ -121,6 +125,7 @@ rd_kafka_t *rd_kafka_new(rd_kafka_type_t type, rd_kafka_conf_t *conf, char *why,
     client->topic_opaque = read_topic_address(client, "opaque");
     client->main_queue = rd_kafka_queue_new(client);
     read_settings(client);
+    if (type == RD_KAFKA_CONSUMER) kafka_member_begin(client);
     client->outages_told = client->is_stray ? 0 : cluster_outage_count() - kafka_is_down(client);
     return client;
 }
@@ -319,7 +324,8 @@ static void describe(struct descriptions *asked);
 static uint64_t due_of(const rd_kafka_queue_t *queue) {
     const rd_kafka_event_t *event = queue->first;
     if (event == NULL) return UINT64_MAX;
-    bool is_answer = event->kind == EVENT_COMMIT || event->kind == EVENT_DESCRIPTIONS;
+    bool is_answer = event->kind == EVENT_COMMIT || event->kind == EVENT_DESCRIPTIONS ||
+                     event->kind == EVENT_GROUP;
     uint64_t up_ns = is_answer ? kafka_down_until_ns(queue->client) : 0;
     return event->due_ns > up_ns ? event->due_ns : up_ns;
 }
@@ -331,6 +337,7 @@ static rd_kafka_event_t *take(rd_kafka_queue_t *queue) {
         queue->client->has_met_broker = true;
         describe(event->descriptions);
     }
+    if (event->kind == EVENT_GROUP) kafka_group_describe(event->group);
     queue->first = event->next;
     event->next = NULL;
     return event;
@@ -372,6 +379,7 @@ void rd_kafka_event_destroy(rd_kafka_event_t *event) {
     for (size_t i = 0; event->descriptions != NULL && i < event->descriptions->count; i++)
         rd_kafka_error_destroy(event->descriptions->items[i].error);
     free(event->descriptions);
+    kafka_group_free(event->group);
     while (event->reports != NULL) {
         struct message *report = event->reports;
         event->reports = report->next;
@@ -510,9 +518,8 @@ void rd_kafka_DescribeTopics(
     if (event == NULL || asked == NULL) abort();
     memcpy(asked, topics, sizeof *asked);
     if (scheduler_draw(2) == 0) describe(asked);
-    *event = (rd_kafka_event_t){.kind = EVENT_DESCRIPTIONS,
-        .due_ns = scheduler_now_ns() + scheduler_draw(WAY_NS_MAX),
-        .descriptions = asked};
+    *event = (rd_kafka_event_t){
+        .kind = EVENT_DESCRIPTIONS, .due_ns = kafka_answer_ns(), .descriptions = asked};
     kafka_queue_add(queue, event);
 }
 

@@ -1,4 +1,4 @@
-/* Consumers: members of the group, and what they read (kafka.h). */
+/* Consumers: what they read, and the offsets that they commit (kafka.h). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,16 +51,12 @@ static void read_from(rd_kafka_t *client, struct reading *reading, int64_t offse
     reading->told_end = NO_OFFSET;
 }
 
-static void forget_all(rd_kafka_t *client) {
-    for (size_t i = 0; i < client->reading_count; i++) drop_fetched(client, &client->readings[i]);
-    client->reading_count = 0;
+bool kafka_reads(rd_kafka_t *client, const rd_kafka_topic_partition_t *p) {
+    return find(client, p->topic, p->partition) != NULL;
 }
 
-rd_kafka_resp_err_t rd_kafka_assign(
-    rd_kafka_t *client, const rd_kafka_topic_partition_list_t *partitions) {
-    forget_all(client);
-    client->is_lost = false;
-    for (int i = 0; partitions != NULL && i < partitions->cnt; i++) {
+void kafka_read(rd_kafka_t *client, const rd_kafka_topic_partition_list_t *partitions) {
+    for (int i = 0; i < partitions->cnt; i++) {
         struct reading *reading = &client->readings[client->reading_count++];
         *reading = (struct reading){.partition = partitions->elems[i].partition,
             .consumed = NO_OFFSET,
@@ -69,22 +65,28 @@ rd_kafka_resp_err_t rd_kafka_assign(
         snprintf(reading->topic, sizeof reading->topic, "%s", partitions->elems[i].topic);
         read_from(client, reading, partitions->elems[i].offset);
     }
-    client->awaits_assign = false;
-    return RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
-rd_kafka_error_t *rd_kafka_incremental_assign(
-    rd_kafka_t *client, const rd_kafka_topic_partition_list_t *partitions) {
-    return kafka_error(RD_KAFKA_RESP_ERR__STATE, false, false); /* all rebalances are eager here */
+/* It is fetched again. */
+static void rewind_reading(rd_kafka_t *client, struct reading *reading) {
+    drop_fetched(client, reading);
+    if (reading->consumed != NO_OFFSET) reading->next = reading->consumed;
+    reading->told_end = NO_OFFSET;
 }
 
-rd_kafka_error_t *rd_kafka_incremental_unassign(
-    rd_kafka_t *client, const rd_kafka_topic_partition_list_t *partitions) {
-    return kafka_error(RD_KAFKA_RESP_ERR__STATE, false, false);
+void kafka_rewind(rd_kafka_t *client) {
+    for (size_t i = 0; i < client->reading_count; i++) rewind_reading(client, &client->readings[i]);
 }
 
-const char *rd_kafka_rebalance_protocol(rd_kafka_t *client) {
-    return "EAGER";
+void kafka_forget(rd_kafka_t *client, const rd_kafka_topic_partition_t *p) {
+    struct reading *reading = find(client, p->topic, p->partition);
+    drop_fetched(client, reading);
+    *reading = client->readings[--client->reading_count];
+}
+
+void kafka_forget_all(rd_kafka_t *client) {
+    for (size_t i = 0; i < client->reading_count; i++) drop_fetched(client, &client->readings[i]);
+    client->reading_count = 0;
 }
 
 rd_kafka_resp_err_t rd_kafka_assignment(rd_kafka_t *client, rd_kafka_topic_partition_list_t **ret) {
@@ -104,9 +106,7 @@ static rd_kafka_resp_err_t set_paused(
             reading != NULL ? RD_KAFKA_RESP_ERR_NO_ERROR : RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION;
         if (reading == NULL || reading->is_paused == is_paused) continue;
         reading->is_paused = is_paused;
-        drop_fetched(client, reading);
-        if (reading->consumed != NO_OFFSET) reading->next = reading->consumed;
-        reading->told_end = NO_OFFSET;
+        rewind_reading(client, reading);
     }
     return RD_KAFKA_RESP_ERR_NO_ERROR;
 }
@@ -161,7 +161,7 @@ static struct message *add_message(rd_kafka_t *client, const char *topic, int32_
     return message;
 }
 
-static void add_error(rd_kafka_t *client, rd_kafka_resp_err_t code) {
+void kafka_tell_error(rd_kafka_t *client, rd_kafka_resp_err_t code) {
     add_message(client, NULL, RD_KAFKA_PARTITION_UA, RD_KAFKA_OFFSET_INVALID, code);
 }
 
@@ -171,7 +171,7 @@ static struct message *new_message(
 }
 
 /* With the words that librdkafka tells it with. */
-static void tell_missing(rd_kafka_t *client, const char *topic) {
+void kafka_tell_missing(rd_kafka_t *client, const char *topic) {
     const rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
     struct message *message =
         add_message(client, topic, RD_KAFKA_PARTITION_UA, RD_KAFKA_OFFSET_INVALID, code);
@@ -235,7 +235,8 @@ static void fetch_from(rd_kafka_t *client, struct reading *reading) {
 }
 
 static void fetch(rd_kafka_t *client) {
-    if (client->reading_count == 0 || kafka_is_down(client)) return;
+    bool is_stopped = client->is_cooperative && client->awaits != AWAITS_NOTHING;
+    if (client->reading_count == 0 || is_stopped || kafka_is_down(client)) return;
     size_t first = scheduler_draw(client->reading_count);
     for (size_t i = 0; i < client->reading_count && client->first == NULL; i++)
         fetch_from(client, &client->readings[(first + i) % client->reading_count]);
@@ -262,165 +263,6 @@ static struct message *take_fetched(rd_kafka_t *client) {
         find(client, rd_kafka_topic_name(message->seen.rkt), message->seen.partition)->consumed =
             message->seen.offset + 1;
     return message;
-}
-
-/* ---- the group ---- */
-
-static void call_back(
-    rd_kafka_t *client, rd_kafka_resp_err_t code, rd_kafka_topic_partition_list_t *partitions) {
-    if (client->closing_queue == NULL) {
-        client->on_rebalance(client, code, partitions, client->opaque);
-        rd_kafka_topic_partition_list_destroy(partitions);
-        return;
-    }
-    rd_kafka_event_t *event = calloc(1, sizeof *event);
-    if (event == NULL) abort();
-    *event = (rd_kafka_event_t){.kind = EVENT_REBALANCE, .code = code, .partitions = partitions};
-    kafka_queue_add(client->closing_queue, event);
-}
-
-static void give_back(rd_kafka_t *client) {
-    rd_kafka_topic_partition_list_t *partitions;
-    (void)rd_kafka_assignment(client, &partitions);
-    client->awaits_assign = true;
-    call_back(client, RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS, partitions);
-}
-
-/* Tells of each topic that is missing when it was not before. False: all are missing. */
-static bool look_for_topics(rd_kafka_t *client) {
-    bool is_any = false;
-    client->next_look_ns =
-        scheduler_now_ns() + kafka_number(client, "topic.metadata.refresh.interval.ms") * 1000000u;
-    for (int i = 0; i < client->subscription->cnt; i++) {
-        rd_kafka_topic_t *topic = kafka_topic(client, client->subscription->elems[i].topic);
-        bool was_missing = topic->is_missing;
-        topic->is_missing = cluster_find_topic(topic->name) == NULL;
-        if (topic->is_missing && !was_missing) tell_missing(client, topic->name);
-        is_any = is_any || !topic->is_missing;
-    }
-    return is_any;
-}
-
-static uint64_t beat_ns(const rd_kafka_t *client) {
-    return kafka_number(client, "heartbeat.interval.ms") * 1000000u;
-}
-
-static void join(rd_kafka_t *client) {
-    char instance[KAFKA_ID_SIZE];
-    char *topics[CLUSTER_TOPICS];
-    rd_kafka_resp_err_t code = kafka_refusal(REQUEST_JOIN_GROUP);
-    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
-        add_error(client, code);
-        return;
-    }
-    client->next_beat_ns = scheduler_now_ns() + beat_ns(client);
-    group_use(client->group);
-    kafka_text(client, "group.instance.id", instance, sizeof instance);
-    for (int i = 0; i < client->subscription->cnt; i++)
-        topics[i] = client->subscription->elems[i].topic;
-    client->member =
-        group_join(getpid(), instance, (uint32_t)kafka_number(client, "session.timeout.ms"),
-            (uint32_t)kafka_number(client, "max.poll.interval.ms"), topics,
-            (size_t)client->subscription->cnt);
-    client->generation = -1;
-}
-
-static void take_assignment(rd_kafka_t *client) {
-    client->generation = group_member_generation(client->member);
-    client->awaits_assign = true;
-    call_back(client, RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS, group_assignment(client->member));
-}
-
-/* A heartbeat may be refused to a member that its coordinator was told to know no more. */
-static void beat(rd_kafka_t *client) {
-    if (client->member == NULL || scheduler_now_ns() < client->next_beat_ns) return;
-    client->next_beat_ns = scheduler_now_ns() + beat_ns(client);
-    if (cluster_refusal(REQUEST_HEARTBEAT) == RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID)
-        group_leave(client->member);
-}
-
-/* A static member leaves only if it is told to before it closes. */
-static void leave(rd_kafka_t *client, bool is_closing) {
-    char instance[KAFKA_ID_SIZE];
-    kafka_text(client, "group.instance.id", instance, sizeof instance);
-    bool stays = is_closing && instance[0] != 0;
-    if (client->member != NULL) (stays ? group_abandon : group_leave)(client->member);
-    client->member = NULL;
-    client->generation = -1;
-}
-
-/* What the next heartbeat tells. librdkafka tells nobody that partitions are lost while they are
- * being given or taken. */
-static void lose_membership(rd_kafka_t *client) {
-    char instance[KAFKA_ID_SIZE];
-    kafka_text(client, "group.instance.id", instance, sizeof instance);
-    group_use(client->group);
-    rd_kafka_resp_err_t code =
-        group_check(group_member_id(client->member), instance, client->generation, false);
-    if (!client->awaits_assign) client->is_lost = client->reading_count > 0;
-    client->member = NULL;
-    client->generation = -1;
-    if (code != RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID) return;
-    client->fatal = code;
-    add_error(client, RD_KAFKA_RESP_ERR__FATAL);
-}
-
-void kafka_consumer_serve(rd_kafka_t *client) {
-    if (client->is_closed || kafka_is_down(client)) return;
-    client->has_met_broker = true;
-    beat(client);
-    group_serve();
-    producer_ids_serve();
-    enum group_standing standing =
-        client->member != NULL ? group_stands(client->member) : GROUP_GONE;
-    if (client->member != NULL && standing == GROUP_GONE) lose_membership(client);
-    if (client->awaits_assign) return;
-    if (client->subscription == NULL && client->member == NULL && client->closing_queue == NULL)
-        return; /* it reads what it was told to, for no group */
-    bool ends = client->closing_queue != NULL || client->subscription == NULL;
-    if (!ends && scheduler_now_ns() >= client->next_look_ns) (void)look_for_topics(client);
-    if ((ends || standing == GROUP_GONE || standing == GROUP_REJOIN) && client->reading_count > 0) {
-        give_back(client);
-        return;
-    }
-    if (ends) {
-        leave(client, client->closing_queue != NULL);
-        client->is_closed = client->closing_queue != NULL;
-    } else if (standing == GROUP_GONE) {
-        if (client->fatal == RD_KAFKA_RESP_ERR_NO_ERROR && look_for_topics(client)) join(client);
-    } else if (standing == GROUP_REJOIN) {
-        group_rejoin(client->member);
-    } else if (standing == GROUP_MEMBER &&
-               client->generation != group_member_generation(client->member)) {
-        take_assignment(client);
-    }
-}
-
-rd_kafka_resp_err_t rd_kafka_subscribe(
-    rd_kafka_t *client, const rd_kafka_topic_partition_list_t *topics) {
-    client->subscription = rd_kafka_topic_partition_list_copy(topics);
-    return RD_KAFKA_RESP_ERR_NO_ERROR;
-}
-
-rd_kafka_resp_err_t rd_kafka_unsubscribe(rd_kafka_t *client) {
-    if (client->subscription != NULL) rd_kafka_topic_partition_list_destroy(client->subscription);
-    client->subscription = NULL;
-    return RD_KAFKA_RESP_ERR_NO_ERROR;
-}
-
-rd_kafka_resp_err_t rd_kafka_subscription(
-    rd_kafka_t *client, rd_kafka_topic_partition_list_t **ret) {
-    *ret = client->subscription != NULL ? rd_kafka_topic_partition_list_copy(client->subscription)
-                                        : rd_kafka_topic_partition_list_new(0);
-    return RD_KAFKA_RESP_ERR_NO_ERROR;
-}
-
-int rd_kafka_assignment_lost(rd_kafka_t *client) {
-    return client->is_lost;
-}
-
-char *rd_kafka_memberid(const rd_kafka_t *client) {
-    return strdup(client->member != NULL ? group_member_id(client->member) : "");
 }
 
 rd_kafka_resp_err_t rd_kafka_poll_set_consumer(rd_kafka_t *client) {
@@ -451,7 +293,7 @@ rd_kafka_error_t *rd_kafka_consumer_close_queue(rd_kafka_t *client, rd_kafka_que
 
 /* Of one that is in no group. */
 rd_kafka_resp_err_t rd_kafka_consumer_close(rd_kafka_t *client) {
-    forget_all(client);
+    kafka_forget_all(client);
     client->is_closed = true;
     return RD_KAFKA_RESP_ERR_NO_ERROR;
 }
@@ -461,11 +303,9 @@ int rd_kafka_consumer_closed(rd_kafka_t *client) {
 }
 
 void kafka_consumer_fini(rd_kafka_t *client, bool leaves) {
-    forget_all(client);
-    if (leaves) leave(client, true);
-    else if (client->member != NULL) group_abandon(client->member);
+    kafka_forget_all(client);
+    kafka_member_end(client, leaves);
     while (client->first != NULL) rd_kafka_message_destroy(&take_fetched(client)->seen);
-    (void)rd_kafka_unsubscribe(client);
 }
 
 /* ---- offsets ---- */

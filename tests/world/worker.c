@@ -14,6 +14,7 @@
 #include "state/crash.h"
 #include "world/cluster.h"
 #include "world/scheduler.h"
+#include "world/versions.h"
 
 enum {
     STATE_LOCK_MS = 1000,
@@ -124,6 +125,7 @@ static int run(void *context) {
     struct settings settings;
     struct executor_summary summary;
     struct error err;
+    if (worker->is_cooperative) versions_be_new();
     configure(&settings);
     log_init(worker->tells ? LOG_WARN : LOG_OFF, LOG_TEXT);
     const struct executor_options options = {.settings = &settings,

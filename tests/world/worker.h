@@ -29,9 +29,10 @@ struct worker {
     const char *blobs;    /* the same, of the blob store */
     uint64_t owner;       /* of its state file */
     bool exactly_once, in_order, tells_telemetry;
-    char name[64];     /* of its machine, and so of its transactions, which a restart keeps */
-    bool is_static;    /* it is a member of this name, too */
-    bool reads_latest; /* auto.offset.reset */
+    char name[64];       /* of its machine, and so of its transactions, which a restart keeps */
+    bool is_static;      /* it is a member of this name, too */
+    bool is_cooperative; /* its group is, and so are all of that */
+    bool reads_latest;   /* auto.offset.reset */
     uint32_t poll_interval_ms; /* max.poll.interval.ms; 0: the worker's own */
     uint32_t drain_timeout_ms; /* the same */
     uint32_t batch_jobs;       /* the same, of batch.jobs */

@@ -47,7 +47,7 @@ struct world {
     char states[WORKERS_MAX + 1][512], programs[512], blobs[512];
     size_t worker_count, deaths, kills;
     uint32_t events; /* those that this one may have */
-    bool exactly_once, in_order;
+    bool exactly_once, in_order, is_cooperative;
 };
 
 __attribute__((format(printf, 2, 3))) static void tell(
@@ -395,6 +395,11 @@ static void link_programs(struct world *world) {
     }
 }
 
+/* As drawn from the seed alone: whatever else is drawn is the same with it and without. */
+static bool is_cooperative(uint64_t seed) {
+    return (seed * 0x9e3779b97f4a7c15u) >> 63 != 0;
+}
+
 static void begin(struct world *world) {
     cluster_begin();
     group_begin(world->options->tells);
@@ -402,6 +407,7 @@ static void begin(struct world *world) {
     world->exactly_once = scheduler_draw(2) == 0;
     world->worker_count = 1 + scheduler_draw(WORKERS_MAX);
     world->in_order = scheduler_draw(3) == 0;
+    world->is_cooperative = is_cooperative(world->options->seed);
     world->account = account_create(world->exactly_once, world->in_order);
     worker_make_topics(1 + (int32_t)scheduler_draw(PARTITIONS_MAX));
     link_programs(world);
@@ -417,15 +423,17 @@ static void begin(struct world *world) {
             .owner = 1 + scheduler_draw(UINT64_MAX),
             .exactly_once = world->exactly_once,
             .in_order = world->in_order,
+            .is_cooperative = world->is_cooperative,
             .tells = world->options->tells,
             .stop = scheduler_alloc(sizeof *worker->stop)};
         snprintf(worker->name, sizeof worker->name, "worker-%zu", i);
         configure(world, worker);
         worker_start(worker);
     }
-    tell(world, "%zu workers, %s%s", world->worker_count,
+    tell(world, "%zu workers, %s%s%s", world->worker_count,
         world->exactly_once ? "exactly once" : "at least once",
-        world->in_order ? ", in the order of keys" : "");
+        world->in_order ? ", in the order of keys" : "",
+        world->is_cooperative ? ", in a cooperative group" : "");
     await_first(world);
 }
 
