@@ -617,6 +617,31 @@ TEST(jobs_of_a_topic_that_was_created_anew_are_answered_once_in_transactions) {
     play(create_anew, true);
 }
 
+/* A cooperative group leaves a partition that is gone with who had it. */
+static bool create_with_fewer(struct scenario *scenario) {
+    begin(scenario, 3, false, false);
+    struct worker *worker = add_worker(scenario, "worker", "");
+    worker->is_cooperative = true;
+    worker_start(worker);
+    for (int32_t partition = 0; partition < 3; partition++) send_jobs(scenario, partition, 5);
+    NEED(await_all(scenario, SOON_MS));
+    pass_ms(SOON_MS);
+    cluster_delete_topic(WORLD_JOBS);
+    cluster_make_topic(WORLD_JOBS, 1);
+    send_jobs(scenario, 0, 10);
+    NEED(await_all(scenario, 2 * SOON_MS));
+    cluster_add_partitions(WORLD_JOBS, 2);
+    send_jobs(scenario, 1, 10);
+    NEED(await_all(scenario, 10000 + SOON_MS)); /* once the group has seen that it is there */
+    NEED(stop(worker, SOON_MS) == 0);
+    NEED(committed(0) == 10 && committed(1) == 10);
+    return is_as_promised(scenario);
+}
+
+TEST(a_topic_that_is_created_anew_with_fewer_partitions_holds_up_no_job_of_a_cooperative_group) {
+    play_both(create_with_fewer);
+}
+
 RUN_TESTS_AT_ONCE(
     T(a_newcomer_waits_for_those_jobs_alone_that_have_begun_and_none_of_them_runs_again),
     T(jobs_of_a_key_keep_their_order_though_partitions_move_and_some_are_tried_again),
@@ -635,4 +660,5 @@ RUN_TESTS_AT_ONCE(
     T(residents_are_dropped_where_the_log_lost_its_end_and_no_job_is_taken_for_an_earlier_one),
     T(a_commit_that_was_moved_with_its_text_loses_no_job),
     T(partitions_that_a_topic_gets_are_read_from_their_start_also_by_who_reads_the_latest),
-    T(jobs_of_a_topic_that_was_created_anew_are_answered_once_in_transactions))
+    T(jobs_of_a_topic_that_was_created_anew_are_answered_once_in_transactions),
+    T(a_topic_that_is_created_anew_with_fewer_partitions_holds_up_no_job_of_a_cooperative_group))

@@ -208,31 +208,58 @@ static void tell(const struct recreations *recreations, const rd_kafka_topic_par
         (int)p->partition);
 }
 
-/* The start of its log; false while the topic is only deleted. */
-static bool locate(const struct recreations *recreations, rd_kafka_topic_partition_t *p) {
+/* The start of its log; an error while the topic is only deleted. */
+static rd_kafka_resp_err_t locate(
+    const struct recreations *recreations, rd_kafka_topic_partition_t *p) {
     int64_t end;
-    return rd_kafka_query_watermark_offsets(recreations->client, p->topic, p->partition, &p->offset,
-               &end, LOCATE_MS) == RD_KAFKA_RESP_ERR_NO_ERROR;
+    return rd_kafka_query_watermark_offsets(
+        recreations->client, p->topic, p->partition, &p->offset, &end, LOCATE_MS);
 }
 
-/* Those that cannot be begun yet are tried again with the next look. */
-static void begin_anew(
+/* Whatever is known of its messages is of another log. */
+static void drop_known(struct recreations *recreations, const rd_kafka_topic_partition_t *p) {
+    (void)offsets_truncate(recreations->offsets, p->topic, p->partition, p->offset);
+    source_tell_revoked(recreations->source, p->topic, p->partition);
+    held_drop_of(recreations->held, p->topic, p->partition);
+}
+
+static bool begin_anew(struct recreations *recreations, const rd_kafka_topic_partition_t *p) {
+    if (assignment_seek(recreations->client, p->topic, p->partition, p->offset) !=
+        RD_KAFKA_RESP_ERR_NO_ERROR)
+        return false;
+    drop_known(recreations, p);
+    offsets_set_topic_id(
+        recreations->offsets, p->topic, p->partition, topic_ids_get(&recreations->ids, p->topic));
+    recreations_forget(recreations, p->topic, p->partition);
+    source_tell_committed(recreations->source, p->topic, p->partition, INT64_MAX);
+    tell(recreations, p);
+    return true;
+}
+
+/* The topic is there again, with fewer partitions. A cooperative group leaves one that is gone with
+ * who had it. */
+static bool is_gone(const struct recreations *recreations, const rd_kafka_topic_partition_t *p) {
+    rd_kafka_topic_partition_t first = {.topic = p->topic};
+    return p->partition > 0 && locate(recreations, &first) == RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+/* Returns how many have to wait: those that cannot be begun yet are tried again with the next look.
+ * So are those that are gone, but there is nothing of them to wait for. */
+static int begin_found(
     struct recreations *recreations, const rd_kafka_topic_partition_list_t *partitions) {
+    int waiting = 0;
     for (int i = 0; i < partitions->cnt; i++) {
         rd_kafka_topic_partition_t p = partitions->elems[i];
-        if (!has(recreations->found, &p) || !locate(recreations, &p) ||
-            assignment_seek(recreations->client, p.topic, p.partition, p.offset) !=
-                RD_KAFKA_RESP_ERR_NO_ERROR)
-            continue;
-        (void)offsets_truncate(recreations->offsets, p.topic, p.partition, p.offset);
-        source_tell_revoked(recreations->source, p.topic, p.partition);
-        offsets_set_topic_id(
-            recreations->offsets, p.topic, p.partition, topic_ids_get(&recreations->ids, p.topic));
-        held_drop_of(recreations->held, p.topic, p.partition);
-        recreations_forget(recreations, p.topic, p.partition);
-        source_tell_committed(recreations->source, p.topic, p.partition, INT64_MAX);
-        tell(recreations, &p);
+        if (!has(recreations->found, &p)) continue;
+        rd_kafka_resp_err_t code = locate(recreations, &p);
+        if (code == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION && is_gone(recreations, &p)) {
+            p.offset = 0;
+            drop_known(recreations, &p);
+        } else if (code != RD_KAFKA_RESP_ERR_NO_ERROR || !begin_anew(recreations, &p)) {
+            waiting++;
+        }
     }
+    return waiting;
 }
 
 static void take_off(rd_kafka_topic_partition_list_t *partitions,
@@ -253,11 +280,11 @@ bool recreations_serve(
     bool is_told = wait_for_look(recreations, 0) == LOOK_TOLD;
     if (recreations->look == LOOK_ASKED) return false;
     end_look(recreations);
-    begin_anew(recreations, partitions);
-    int count = partitions->cnt;
+    int waiting = begin_found(recreations, partitions);
     take_off(partitions, recreations->found);
+    int count = partitions->cnt;
     take_off(partitions, recreations->unsure);
-    bool is_clean = is_told && partitions->cnt == count;
+    bool is_clean = is_told && waiting == 0 && partitions->cnt == count;
     if (is_clean) recreations->clean_ns = recreations->began_ns;
     recreations->next_look_ns = is_clean ? 0 : clock_ns_in(PAUSE_MS);
     return is_told;
@@ -299,7 +326,7 @@ enum log_identity recreations_check(
     enum log_identity ret =
         is_told && !has(recreations->unsure, &one->elems[0]) ? LOG_IS_SAME : LOG_IS_UNKNOWN;
     if (has(recreations->found, &one->elems[0])) ret = LOG_IS_OTHER;
-    begin_anew(recreations, one);
+    (void)begin_found(recreations, one);
     rd_kafka_topic_partition_list_destroy(one);
     return ret;
 }
