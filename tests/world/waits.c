@@ -12,7 +12,7 @@
 
 #include "world/scheduler.h"
 
-enum { POLL_NS = 1000000 };
+enum { POLL_NS = 1000000, LONG_POLL_NS = 100000000 };
 
 #define WRAPPED(type, name, ...)                                                                   \
     type __real_##name(__VA_ARGS__);                                                               \
@@ -131,7 +131,7 @@ int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms) {
         timeout_ms < 0 ? UINT64_MAX : scheduler_now_ns() + (uint64_t)timeout_ms * 1000000u;
     int ready;
     while ((ready = __real_poll(fds, count, 0)) == 0 && scheduler_now_ns() < until_ns)
-        scheduler_sleep_ns(POLL_NS);
+        scheduler_sleep_ns(timeout_ms < 0 ? LONG_POLL_NS : POLL_NS); /* signals can wait a little */
     return ready;
 }
 

@@ -11,6 +11,7 @@
 #include "broker/connect.h"
 #include "cpu_driver/cpu_driver.h"
 #include "pipeline/executor.h"
+#include "pipeline/fitness.h"
 #include "state/crash.h"
 #include "world/cluster.h"
 #include "world/scheduler.h"
@@ -32,7 +33,9 @@ static const char config[] =
     "admission: {threads: 1}\n"
     "prepare: {threads: 1}\n"
     "batch: {stream: copied, jobs: %" PRIu32 "}\n"
-    "limits: {jobs_in_flight: 256, job_bytes: 1MiB, array_bytes: 1MiB}\n"
+    "limits: {jobs_in_flight: 256, job_bytes: 1MiB, array_bytes: 1MiB, bytes_in_flight: %s}\n"
+    "retry: {base_ms: %s}\n"
+    "log: {level: %s}\n"
     "programs: {dir: '%s'}\n"
     "blobs: {dir: '%s'}\n"
     "delivery: %s\n"
@@ -56,19 +59,40 @@ int __wrap_gethostname(char *name, size_t size) {
     return 0;
 }
 
+/* An edition that is broken ends in the middle of a line. */
+static struct slice write_config(
+    const struct worker *of, enum worker_edition edition, char text[static CONFIG_SIZE]) {
+    struct settings defaults;
+    settings_init(&defaults);
+    bool is_first = edition == EDITION_FIRST;
+    uint32_t drain_ms = of->drain_timeout_ms, poll_ms = of->poll_interval_ms;
+    int size = snprintf(text, CONFIG_SIZE, config, of->faults,
+        of->batch_jobs != 0 ? of->batch_jobs : defaults.batch.jobs, is_first ? "256MiB" : "4MiB",
+        is_first ? "200ms" : "1s", of->tells ? "warn" : "off",
+        is_first ? of->programs : of->other_programs, of->blobs,
+        of->exactly_once ? "exactly_once" : "at_least_once", of->in_order ? "key" : "none",
+        drain_ms != 0 ? drain_ms : defaults.drain_timeout_ms, of->tells_telemetry ? "10s" : "0s",
+        of->reads_latest ? "latest" : "earliest", poll_ms != 0 ? poll_ms : POLL_INTERVAL_MS);
+    settings_fini(&defaults);
+    if (edition == EDITION_BROKEN) size -= (int)strlen("}\n");
+    return slice_of(text, (size_t)size);
+}
+
+static void save_config(const struct worker *of, enum worker_edition edition) {
+    char text[CONFIG_SIZE];
+    struct slice written = write_config(of, edition, text);
+    FILE *file = fopen(of->config, "w");
+    if (file == NULL || fwrite(written.data, written.size, 1, file) != 1 || fclose(file) != 0)
+        abort();
+}
+
 static void configure(struct settings *settings) {
     char text[CONFIG_SIZE];
     struct problems problems;
     settings_init(settings);
-    uint32_t drain_ms = worker->drain_timeout_ms, poll_ms = worker->poll_interval_ms;
-    int size = snprintf(text, sizeof text, config, worker->faults,
-        worker->batch_jobs != 0 ? worker->batch_jobs : settings->batch.jobs, worker->programs,
-        worker->blobs, worker->exactly_once ? "exactly_once" : "at_least_once",
-        worker->in_order ? "key" : "none", drain_ms != 0 ? drain_ms : settings->drain_timeout_ms,
-        worker->tells_telemetry ? "10s" : "0s", worker->reads_latest ? "latest" : "earliest",
-        poll_ms != 0 ? poll_ms : POLL_INTERVAL_MS);
     problems_init(&problems);
-    settings_parse(settings, worker->name, slice_of(text, (size_t)size), &problems);
+    if (worker->config != NULL) save_config(worker, worker->edition);
+    settings_parse(settings, worker->name, write_config(worker, worker->edition, text), &problems);
     problems_print(&problems, worker->name);
     if (problems.count > 0) abort();
     problems_fini(&problems);
@@ -128,7 +152,9 @@ static int run(void *context) {
     if (worker->is_cooperative) versions_be_new();
     configure(&settings);
     log_init(worker->tells ? LOG_WARN : LOG_OFF, LOG_TEXT);
+    const struct fitness_source reloads = {.config = worker->config, .is_sandboxed = true};
     const struct executor_options options = {.settings = &settings,
+        .reloads = worker->config != NULL ? &reloads : NULL,
         .begin = begin,
         .context = &settings,
         .on_lost = leave,
@@ -137,7 +163,8 @@ static int run(void *context) {
     if (code == ERR_TIMEOUT) return WORKER_IS_LATE;
     connection_fini(&connection);
     if (code == ERR_OK) return has_left_nothing() ? 0 : 1;
-    if (worker->tells) fprintf(stderr, "    %s ended: %s\n", worker->name, err.message);
+    if (worker->tells || code != ERR_BROKER)
+        fprintf(stderr, "    %s ended: %s\n", worker->name, err.message);
     return code == ERR_BROKER ? WORKER_IS_REFUSED : 1;
 }
 
@@ -158,6 +185,13 @@ void worker_note_crash(const struct worker *dead, int status) {
     state_record_death(state, &death);
     if (state_save(state, &err) != ERR_OK) abort();
     state_close(state);
+}
+
+void worker_reload(struct worker *reloaded, enum worker_edition edition) {
+    int status;
+    if (edition != EDITION_BROKEN) reloaded->edition = edition;
+    save_config(reloaded, edition);
+    if (!scheduler_has_ended(reloaded->process, &status)) kill(reloaded->process, SIGHUP);
 }
 
 void worker_start(struct worker *started) {

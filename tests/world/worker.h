@@ -22,12 +22,19 @@ enum {
     WORKER_LOST_GPU = 7
 };
 
+/* What its configuration says; of one that is broken, nothing is read. */
+enum worker_edition { EDITION_FIRST, EDITION_CHANGED, EDITION_BROKEN };
+
 struct worker {
     pid_t process;
     const char *state;    /* the path of its state file */
     const char *programs; /* the path of their folder */
     const char *blobs;    /* the same, of the blob store */
-    uint64_t owner;       /* of its state file */
+    /* the path of its configuration, which SIGHUP has it read again; NULL: nothing does */
+    const char *config;
+    enum worker_edition edition;
+    const char *other_programs; /* as `programs`, for EDITION_CHANGED */
+    uint64_t owner;             /* of its state file */
     bool exactly_once, in_order, tells_telemetry;
     char name[64];       /* of its machine, and so of its transactions, which a restart keeps */
     bool is_static;      /* it is a member of this name, too */
@@ -46,6 +53,9 @@ void worker_make_topics(int32_t partitions);
 
 /** Starts it, once more too. */
 void worker_start(struct worker *worker);
+
+/** Its configuration is another one, and it is told so. */
+void worker_reload(struct worker *worker, enum worker_edition edition);
 
 /** What a supervisor notes for the next life of one that crashed, and ended with this status. */
 void worker_note_crash(const struct worker *worker, int status);

@@ -44,7 +44,8 @@ struct world {
         uint64_t again_ns; /* when it is started again; 0: it was not refused */
     } refusals[WORKERS_MAX + 1];
     uint64_t twin_until_ns; /* 0: there was none */
-    char states[WORKERS_MAX + 1][512], programs[512], blobs[512];
+    char states[WORKERS_MAX + 1][512], configs[WORKERS_MAX + 1][512];
+    char programs[512], other_programs[512], blobs[512];
     size_t worker_count, deaths, kills;
     uint32_t events; /* those that this one may have */
     bool exactly_once, in_order, is_cooperative;
@@ -280,6 +281,20 @@ static void shift_clocks(struct world *world) {
     scheduler_shift_wall((is_back ? -s : s) * 1000000000);
 }
 
+static void reload_worker(struct world *world) {
+    static const char *const names[] = {"its first configuration", "another one", "a broken one"};
+    struct worker *worker = any_worker(world);
+    enum worker_edition edition = (enum worker_edition)scheduler_draw(EDITION_BROKEN + 1);
+    tell(world, "%s is to read %s", worker->name, names[edition]);
+    worker_reload(worker, edition);
+}
+
+static const char *name_config(struct world *world, size_t index) {
+    char *path = world->configs[index];
+    snprintf(path, sizeof world->configs[index], "%s/config-%zu", world->options->folder, index);
+    return path;
+}
+
 /* On another machine, which somebody gave the same name. One at a time. */
 static void start_twin(struct world *world) {
     int status;
@@ -292,6 +307,7 @@ static void start_twin(struct world *world) {
     snprintf(
         world->states[TWIN], sizeof world->states[TWIN], "%s/state-twin", world->options->folder);
     twin->state = world->states[TWIN];
+    if (twin->config != NULL) twin->config = name_config(world, TWIN);
     twin->owner = 1 + scheduler_draw(UINT64_MAX);
     twin->faults[0] = 0;
     twin->stop = scheduler_alloc(sizeof *twin->stop);
@@ -305,7 +321,8 @@ static void start_twin(struct world *world) {
 static bool let_happen(struct world *world) {
     if (world->events == 0) return true;
     uint32_t event;
-    do event = 1u << scheduler_draw(WORLD_EVENTS);
+    bool are_drawn = world->events >> WORLD_DRAWN_EVENTS == 0;
+    do event = 1u << scheduler_draw(are_drawn ? WORLD_DRAWN_EVENTS : WORLD_EVENTS);
     while ((world->events & event) == 0);
     switch (event) {
     case WORLD_KILLS: kill_worker(world); break;
@@ -324,6 +341,7 @@ static bool let_happen(struct world *world) {
     case WORLD_STORE_FAULTS: fail_store(world); break;
     case WORLD_TWINS: start_twin(world); break;
     case WORLD_CLOCKS: shift_clocks(world); break;
+    case WORLD_RELOADS: reload_worker(world); break;
     }
     return true;
 }
@@ -382,28 +400,66 @@ static void await_first(struct world *world) {
     rd_kafka_topic_partition_list_destroy(list);
 }
 
-/* Those that its jobs name. */
-static void link_programs(struct world *world) {
-    static const char *const folders[][2] = {
-        {"saxpy", GPU_WORKER_PROGRAMS_DIR "/saxpy"}, {"poison", GPU_WORKER_POISON_DIR}};
-    snprintf(world->programs, sizeof world->programs, "%s/programs", world->options->folder);
-    if (mkdir(world->programs, 0700) != 0) abort();
-    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
-        char path[1024];
-        snprintf(path, sizeof path, "%s/%s", world->programs, folders[i][0]);
-        if (symlink(folders[i][1], path) != 0) abort();
-    }
+static void link_to(const char *folder, const char *name, const char *target) {
+    char path[2048];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (symlink(target, path) != 0) abort();
 }
 
-/* As drawn from the seed alone: whatever else is drawn is the same with it and without. */
+/* The manifest has one more line, so it is taken for another program. */
+static void change_manifest(const char *folder) {
+    char path[2048], text[4096];
+    FILE *from = fopen(GPU_WORKER_PROGRAMS_DIR "/saxpy/program.yaml", "r");
+    snprintf(path, sizeof path, "%s/program.yaml", folder);
+    FILE *to = fopen(path, "w");
+    if (from == NULL || to == NULL) abort();
+    size_t size = fread(text, 1, sizeof text, from);
+    if (fwrite(text, 1, size, to) != size || fputs("# another edition\n", to) < 0) abort();
+    if (fclose(to) != 0 || fclose(from) != 0) abort();
+}
+
+/* Those that its jobs name, and the same as another edition has them. */
+static void link_programs(struct world *world) {
+    char saxpy[1024];
+    snprintf(world->programs, sizeof world->programs, "%s/programs", world->options->folder);
+    snprintf(world->other_programs, sizeof world->other_programs, "%s/other-programs",
+        world->options->folder);
+    snprintf(saxpy, sizeof saxpy, "%s/saxpy", world->other_programs);
+    if (mkdir(world->programs, 0700) != 0 || mkdir(world->other_programs, 0700) != 0 ||
+        mkdir(saxpy, 0700) != 0)
+        abort();
+    link_to(world->programs, "saxpy", GPU_WORKER_PROGRAMS_DIR "/saxpy");
+    link_to(world->programs, "poison", GPU_WORKER_POISON_DIR);
+    link_to(world->other_programs, "poison", GPU_WORKER_POISON_DIR);
+    link_to(saxpy, "saxpy.so", GPU_WORKER_PROGRAMS_DIR "/saxpy/saxpy.so");
+    link_to(saxpy, "saxpy.ptx", GPU_WORKER_PROGRAMS_DIR "/saxpy/saxpy.ptx");
+    change_manifest(saxpy);
+}
+
+/* Bits that depend on the seed alone: whatever is drawn is the same with them and without. */
+static uint64_t undrawn(uint64_t seed) {
+    return (seed * 0x9e3779b97f4a7c15u) >> 32;
+}
+
 static bool is_cooperative(uint64_t seed) {
-    return (seed * 0x9e3779b97f4a7c15u) >> 63 != 0;
+    return undrawn(seed) >> 31 != 0;
+}
+
+/* In a quarter of all worlds. SIGHUP waits until a worker looks for it. */
+static uint32_t undrawn_events(uint64_t seed) {
+    sigset_t hangup;
+    if ((undrawn(seed) & 3) != 0) return 0;
+    sigemptyset(&hangup);
+    sigaddset(&hangup, SIGHUP);
+    if (pthread_sigmask(SIG_BLOCK, &hangup, NULL) != 0) abort();
+    return WORLD_RELOADS;
 }
 
 static void begin(struct world *world) {
     cluster_begin();
     group_begin(world->options->tells);
-    world->events = world->options->events & (uint32_t)scheduler_draw(1 << WORLD_EVENTS);
+    uint32_t drawn = (uint32_t)scheduler_draw(1 << WORLD_DRAWN_EVENTS);
+    world->events = world->options->events & (drawn | undrawn_events(world->options->seed));
     world->exactly_once = scheduler_draw(2) == 0;
     world->worker_count = 1 + scheduler_draw(WORKERS_MAX);
     world->in_order = scheduler_draw(3) == 0;
@@ -419,7 +475,9 @@ static void begin(struct world *world) {
             world->states[i], sizeof world->states[i], "%s/state-%zu", world->options->folder, i);
         *worker = (struct worker){.state = world->states[i],
             .programs = world->programs,
+            .other_programs = world->other_programs,
             .blobs = world->blobs,
+            .config = (world->events & WORLD_RELOADS) != 0 ? name_config(world, i) : NULL,
             .owner = 1 + scheduler_draw(UINT64_MAX),
             .exactly_once = world->exactly_once,
             .in_order = world->in_order,

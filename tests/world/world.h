@@ -26,9 +26,18 @@ enum world_event {
     WORLD_CANCELS = 1 << 10,      /* a job is cancelled */
     WORLD_STORE_FAULTS = 1 << 11, /* no blob can be read for a while */
     WORLD_TWINS = 1 << 12,        /* a second worker has the name of another for a while */
-    WORLD_CLOCKS = 1 << 13        /* wall clocks are set to another time */
+    WORLD_CLOCKS = 1 << 13,       /* wall clocks are set to another time */
+    WORLD_RELOADS = 1 << 14       /* a worker reads another configuration, or a broken one */
 };
-enum { WORLD_STEPS_MAX = 12, WORLD_EVENTS = 14, WORLD_ALL = (1 << WORLD_EVENTS) - 1 };
+
+/* Some are drawn, and others depend on the seed alone: a world without them is what it was before
+ * there were any. */
+enum {
+    WORLD_STEPS_MAX = 12,
+    WORLD_DRAWN_EVENTS = 14,
+    WORLD_EVENTS = 15,
+    WORLD_ALL = (1 << WORLD_EVENTS) - 1
+};
 
 struct world_options {
     uint64_t seed;
