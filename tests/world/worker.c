@@ -14,6 +14,7 @@
 #include "pipeline/fitness.h"
 #include "state/crash.h"
 #include "world/cluster.h"
+#include "world/memory.h"
 #include "world/scheduler.h"
 #include "world/versions.h"
 
@@ -110,6 +111,11 @@ static enum err begin(void *context, struct executor_life *ret, struct error *er
     pulse_keep(state_pulses(state));
     code = connect_kafka(settings, 0, &membership, NULL, &connection, err);
     if (code != ERR_OK) return code;
+    if (worker->may_lack_memory) {
+        memory_watch_source(connection.source);
+        memory_watch_sink(connection.sink);
+        memory_watch_sink(connection.telemetry);
+    }
     *ret = (struct executor_life){.source = connection.source,
         .sink = connection.sink,
         .telemetry = connection.telemetry,
@@ -163,8 +169,9 @@ static int run(void *context) {
     if (code == ERR_TIMEOUT) return WORKER_IS_LATE;
     connection_fini(&connection);
     if (code == ERR_OK) return has_left_nothing() ? 0 : 1;
-    if (worker->tells || code != ERR_BROKER)
+    if (worker->tells || (code != ERR_BROKER && code != ERR_NO_MEMORY))
         fprintf(stderr, "    %s ended: %s\n", worker->name, err.message);
+    if (code == ERR_NO_MEMORY) return WORKER_LACKS_MEMORY;
     return code == ERR_BROKER ? WORKER_IS_REFUSED : 1;
 }
 

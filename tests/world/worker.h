@@ -19,7 +19,8 @@
 enum {
     WORKER_IS_REFUSED = 5, /* the status of one that the brokers refuse */
     WORKER_IS_LATE = 6, /* the status of one that was asked to stop, and whose device took longer */
-    WORKER_LOST_GPU = 7
+    WORKER_LOST_GPU = 7,
+    WORKER_LACKS_MEMORY = 8
 };
 
 /* What its configuration says; of one that is broken, nothing is read. */
@@ -36,10 +37,11 @@ struct worker {
     const char *other_programs; /* as `programs`, for EDITION_CHANGED */
     uint64_t owner;             /* of its state file */
     bool exactly_once, in_order, tells_telemetry;
-    char name[64];       /* of its machine, and so of its transactions, which a restart keeps */
-    bool is_static;      /* it is a member of this name, too */
-    bool is_cooperative; /* its group is, and so are all of that */
-    bool reads_latest;   /* auto.offset.reset */
+    char name[64];        /* of its machine, and so of its transactions, which a restart keeps */
+    bool may_lack_memory; /* as memory.h says */
+    bool is_static;       /* it is a member of this name, too */
+    bool is_cooperative;  /* its group is, and so are all of that */
+    bool reads_latest;    /* auto.offset.reset */
     uint32_t poll_interval_ms; /* max.poll.interval.ms; 0: the worker's own */
     uint32_t drain_timeout_ms; /* the same */
     uint32_t batch_jobs;       /* the same, of batch.jobs */

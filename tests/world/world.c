@@ -13,6 +13,7 @@
 #include "quarantine/attribution.h"
 #include "world/account.h"
 #include "world/cluster.h"
+#include "world/memory.h"
 #include "world/scheduler.h"
 #include "world/store.h"
 #include "world/worker.h"
@@ -100,9 +101,11 @@ static void kill_worker(struct world *world) {
 
 /* A GPU is lost once in a worker's life, and no job is to blame; for this crash one is. */
 static bool may_die(const struct world *world, int status) {
+    bool is_short = (world->events & WORLD_SHORTAGES) != 0 &&
+                    (status == WORKER_LACKS_MEMORY << 8 || status == WORKER_IS_REFUSED << 8);
     bool has_trapped = WIFSIGNALED(status) && WTERMSIG(status) == SIGILL;
-    return world->deaths < DEATHS_MAX &&
-           (status == WORKER_LOST_GPU << 8 || (has_trapped && account_has_poison(world->account)));
+    return world->deaths < DEATHS_MAX && (is_short || status == WORKER_LOST_GPU << 8 ||
+                                             (has_trapped && account_has_poison(world->account)));
 }
 
 /* The supervisor's part. */
@@ -289,6 +292,12 @@ static void reload_worker(struct world *world) {
     worker_reload(worker, edition);
 }
 
+static void lack_memory(struct world *world) {
+    uint64_t ms = 1 + scheduler_draw(SILENCE_MS_MAX / 2);
+    tell(world, "memory is short for %" PRIu64 " ms", ms);
+    memory_fail_until(scheduler_now_ns() + ms * 1000000u);
+}
+
 static const char *name_config(struct world *world, size_t index) {
     char *path = world->configs[index];
     snprintf(path, sizeof world->configs[index], "%s/config-%zu", world->options->folder, index);
@@ -342,6 +351,7 @@ static bool let_happen(struct world *world) {
     case WORLD_TWINS: start_twin(world); break;
     case WORLD_CLOCKS: shift_clocks(world); break;
     case WORLD_RELOADS: reload_worker(world); break;
+    case WORLD_SHORTAGES: lack_memory(world); break;
     }
     return true;
 }
@@ -445,14 +455,15 @@ static bool is_cooperative(uint64_t seed) {
     return undrawn(seed) >> 31 != 0;
 }
 
-/* In a quarter of all worlds. SIGHUP waits until a worker looks for it. */
+/* Each in a quarter of all worlds. SIGHUP waits until a worker looks for it. */
 static uint32_t undrawn_events(uint64_t seed) {
     sigset_t hangup;
-    if ((undrawn(seed) & 3) != 0) return 0;
+    uint32_t ret = (undrawn(seed) >> 2 & 3) == 0 ? WORLD_SHORTAGES : 0;
+    if ((undrawn(seed) & 3) != 0) return ret;
     sigemptyset(&hangup);
     sigaddset(&hangup, SIGHUP);
     if (pthread_sigmask(SIG_BLOCK, &hangup, NULL) != 0) abort();
-    return WORLD_RELOADS;
+    return ret | WORLD_RELOADS;
 }
 
 static void begin(struct world *world) {
@@ -469,12 +480,14 @@ static void begin(struct world *world) {
     link_programs(world);
     snprintf(world->blobs, sizeof world->blobs, "%s/blobs", world->options->folder);
     store_make(world->blobs);
+    memory_begin();
     for (size_t i = 0; i < world->worker_count; i++) {
         struct worker *worker = &world->workers[i];
         snprintf(
             world->states[i], sizeof world->states[i], "%s/state-%zu", world->options->folder, i);
         *worker = (struct worker){.state = world->states[i],
             .programs = world->programs,
+            .may_lack_memory = (world->events & WORLD_SHORTAGES) != 0,
             .other_programs = world->other_programs,
             .blobs = world->blobs,
             .config = (world->events & WORLD_RELOADS) != 0 ? name_config(world, i) : NULL,

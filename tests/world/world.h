@@ -27,7 +27,8 @@ enum world_event {
     WORLD_STORE_FAULTS = 1 << 11, /* no blob can be read for a while */
     WORLD_TWINS = 1 << 12,        /* a second worker has the name of another for a while */
     WORLD_CLOCKS = 1 << 13,       /* wall clocks are set to another time */
-    WORLD_RELOADS = 1 << 14       /* a worker reads another configuration, or a broken one */
+    WORLD_RELOADS = 1 << 14,      /* a worker reads another configuration, or a broken one */
+    WORLD_SHORTAGES = 1 << 15     /* allocations of worker/broker fail now and then for a while */
 };
 
 /* Some are drawn, and others depend on the seed alone: a world without them is what it was before
@@ -35,7 +36,7 @@ enum world_event {
 enum {
     WORLD_STEPS_MAX = 12,
     WORLD_DRAWN_EVENTS = 14,
-    WORLD_EVENTS = 15,
+    WORLD_EVENTS = 16,
     WORLD_ALL = (1 << WORLD_EVENTS) - 1
 };
 
