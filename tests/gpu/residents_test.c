@@ -244,7 +244,7 @@ TEST(a_revoked_partition_loses_its_residents_and_jobs_from_before_make_none) {
     residents_detach(rig.residents, resident, RESIDENT_APPLIED, 40);
     assert_int_equal(residents_read_counts(rig.residents).count, 1);
     one.offset = 1;
-    assert_refused(&rig, &one, 50, ERR_RESIDENT_GONE);
+    assert_refused(&rig, &one, 50, ERR_REVOKED);
     one.received_ns = 31;
     apply(&rig, &one, 50);
     assert_int_equal(residents_read_counts(rig.residents).count, 2);

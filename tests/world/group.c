@@ -208,7 +208,7 @@ static bool wants(const struct member *member, const char *topic) {
 
 static void give(struct member *member, const char *topic, int32_t partition) {
     struct place *place = &member->assigned[member->count++];
-    snprintf(place->topic, sizeof place->topic, "%s", topic);
+    snprintf(place->topic, sizeof place->topic, "%.*s", CLUSTER_NAME_SIZE - 1, topic);
     place->partition = partition;
 }
 

@@ -130,14 +130,7 @@ rd_kafka_topic_t *kafka_topic(rd_kafka_t *client, const char *name);
 
 /* ---- queues ---- */
 
-enum event_kind {
-    EVENT_COMMIT,
-    EVENT_REBALANCE,
-    EVENT_REPORTS,
-    EVENT_DESCRIPTIONS,
-    EVENT_GROUP,
-    EVENT_ERROR
-};
+enum event_kind { EVENT_COMMIT, EVENT_REBALANCE, EVENT_REPORTS, EVENT_DESCRIPTIONS, EVENT_ERROR };
 
 /* Of topics, with their ids. */
 struct description {
@@ -161,7 +154,6 @@ struct rd_kafka_op_s {
     void *context;
     struct message *reports, *next_report;
     struct descriptions *descriptions;
-    struct rd_kafka_ConsumerGroupDescription_s *group;
     struct rd_kafka_op_s *next;
 };
 
@@ -172,10 +164,6 @@ struct rd_kafka_queue_s {
 };
 
 void kafka_queue_add(rd_kafka_queue_t *queue, rd_kafka_event_t *event);
-
-/** Fills it, if that was not done yet. */
-void kafka_group_describe(struct rd_kafka_ConsumerGroupDescription_s *ret);
-void kafka_group_free(struct rd_kafka_ConsumerGroupDescription_s *description); /* NULL: nothing */
 
 /** When what is asked for now is answered. */
 uint64_t kafka_answer_ns(void);

@@ -324,8 +324,7 @@ static void describe(struct descriptions *asked);
 static uint64_t due_of(const rd_kafka_queue_t *queue) {
     const rd_kafka_event_t *event = queue->first;
     if (event == NULL) return UINT64_MAX;
-    bool is_answer = event->kind == EVENT_COMMIT || event->kind == EVENT_DESCRIPTIONS ||
-                     event->kind == EVENT_GROUP;
+    bool is_answer = event->kind == EVENT_COMMIT || event->kind == EVENT_DESCRIPTIONS;
     uint64_t up_ns = is_answer ? kafka_down_until_ns(queue->client) : 0;
     return event->due_ns > up_ns ? event->due_ns : up_ns;
 }
@@ -337,7 +336,6 @@ static rd_kafka_event_t *take(rd_kafka_queue_t *queue) {
         queue->client->has_met_broker = true;
         describe(event->descriptions);
     }
-    if (event->kind == EVENT_GROUP) kafka_group_describe(event->group);
     queue->first = event->next;
     event->next = NULL;
     return event;
@@ -379,7 +377,6 @@ void rd_kafka_event_destroy(rd_kafka_event_t *event) {
     for (size_t i = 0; event->descriptions != NULL && i < event->descriptions->count; i++)
         rd_kafka_error_destroy(event->descriptions->items[i].error);
     free(event->descriptions);
-    kafka_group_free(event->group);
     while (event->reports != NULL) {
         struct message *report = event->reports;
         event->reports = report->next;

@@ -1,91 +1,73 @@
 /* What brokers tell of groups, to clients that need not be members (kafka.h). */
-#include <stdio.h>
+#include <endian.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "world/kafka.h"
 #include "world/scheduler.h"
 
-struct rd_kafka_MemberDescription_s {
-    rd_kafka_topic_partition_list_t *assigned;
+enum { ASSIGNMENT_SIZE = 4096 };
+
+/* One, with all that it points to. */
+struct told_group {
+    struct rd_kafka_group_list list;
+    struct rd_kafka_group_info group;
+    struct rd_kafka_group_member_info members[CLUSTER_MEMBERS];
+    char assignments[CLUSTER_MEMBERS][ASSIGNMENT_SIZE];
 };
 
-struct rd_kafka_ConsumerGroupDescription_s {
-    char name[CLUSTER_NAME_SIZE];
-    bool is_told, is_stable;
-    size_t member_count;
-    struct rd_kafka_MemberDescription_s members[CLUSTER_MEMBERS];
-    const rd_kafka_ConsumerGroupDescription_t *self; /* the array of one that is asked for */
-};
-
-void kafka_group_describe(struct rd_kafka_ConsumerGroupDescription_s *ret) {
-    const struct member *member;
-    if (ret->is_told) return;
-    ret->is_told = true;
-    group_use(ret->name);
-    ret->is_stable = group_is_stable();
-    while ((member = group_member_at(ret->member_count)) != NULL)
-        ret->members[ret->member_count++].assigned = group_assignment(member);
+static char *put_16(char *to, size_t number) {
+    uint16_t word = htobe16((uint16_t)number);
+    memcpy(to, &word, sizeof word);
+    return to + sizeof word;
 }
 
-void kafka_group_free(struct rd_kafka_ConsumerGroupDescription_s *description) {
-    if (description == NULL) return;
-    for (size_t i = 0; i < description->member_count; i++)
-        rd_kafka_topic_partition_list_destroy(description->members[i].assigned);
-    free(description);
+static char *put_32(char *to, int number) {
+    uint32_t word = htobe32((uint32_t)number);
+    memcpy(to, &word, sizeof word);
+    return to + sizeof word;
+}
+
+/* Kafka's form: version, topics with their partitions, data of the assignor. Each partition stands
+ * with a topic of its own. Returns the end. */
+static char *put_assignment(char *to, const rd_kafka_topic_partition_list_t *assigned) {
+    to = put_32(put_16(to, 0), assigned->cnt);
+    for (int i = 0; i < assigned->cnt; i++) {
+        size_t size = strlen(assigned->elems[i].topic);
+        memcpy(put_16(to, size), assigned->elems[i].topic, size);
+        to = put_32(put_32(to + sizeof(uint16_t) + size, 1), assigned->elems[i].partition);
+    }
+    return put_32(to, 0);
+}
+
+static void tell_member(struct told_group *told, const struct member *member) {
+    int number = told->group.member_cnt++;
+    rd_kafka_topic_partition_list_t *assigned = group_assignment(member);
+    const char *end = put_assignment(told->assignments[number], assigned);
+    told->members[number] =
+        (struct rd_kafka_group_member_info){.member_assignment = told->assignments[number],
+            .member_assignment_size = (int)(end - told->assignments[number])};
+    rd_kafka_topic_partition_list_destroy(assigned);
 }
 
 /* Brokers look at some time between question and answer. */
-void rd_kafka_DescribeConsumerGroups(rd_kafka_t *client, const char **groups, size_t count,
-    const rd_kafka_AdminOptions_t *options, rd_kafka_queue_t *queue) {
-    rd_kafka_event_t *event = calloc(1, sizeof *event);
-    struct rd_kafka_ConsumerGroupDescription_s *asked = calloc(1, sizeof *asked);
-    if (event == NULL || asked == NULL || count != 1) abort();
-    snprintf(asked->name, sizeof asked->name, "%s", groups[0]);
-    asked->self = asked;
-    if (scheduler_draw(2) == 0) kafka_group_describe(asked);
-    *event = (rd_kafka_event_t){.kind = EVENT_GROUP, .due_ns = kafka_answer_ns(), .group = asked};
-    kafka_queue_add(queue, event);
+rd_kafka_resp_err_t rd_kafka_list_groups(
+    rd_kafka_t *client, const char *name, const struct rd_kafka_group_list **ret, int timeout_ms) {
+    const struct member *member;
+    if (!kafka_reach(client, kafka_until_ns(timeout_ms))) return RD_KAFKA_RESP_ERR__TIMED_OUT;
+    struct told_group *told = calloc(1, sizeof *told);
+    if (told == NULL) abort();
+    group_use(name);
+    told->group.state = (char *)(uintptr_t)(group_is_stable() ? "Stable" : "PreparingRebalance");
+    told->group.members = told->members;
+    while ((member = group_member_at((size_t)told->group.member_cnt)) != NULL)
+        tell_member(told, member);
+    told->list = (struct rd_kafka_group_list){.groups = &told->group, .group_cnt = 1};
+    *ret = &told->list;
+    kafka_pass_time();
+    return RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
-const rd_kafka_DescribeConsumerGroups_result_t *rd_kafka_event_DescribeConsumerGroups_result(
-    rd_kafka_event_t *event) {
-    return event->kind == EVENT_GROUP ? event : NULL;
-}
-
-const rd_kafka_ConsumerGroupDescription_t **rd_kafka_DescribeConsumerGroups_result_groups(
-    const rd_kafka_DescribeConsumerGroups_result_t *result, size_t *count) {
-    *count = 1;
-    return &result->group->self;
-}
-
-const rd_kafka_error_t *rd_kafka_ConsumerGroupDescription_error(
-    const rd_kafka_ConsumerGroupDescription_t *group) {
-    return NULL;
-}
-
-rd_kafka_consumer_group_state_t rd_kafka_ConsumerGroupDescription_state(
-    const rd_kafka_ConsumerGroupDescription_t *group) {
-    return group->is_stable ? RD_KAFKA_CONSUMER_GROUP_STATE_STABLE
-                            : RD_KAFKA_CONSUMER_GROUP_STATE_PREPARING_REBALANCE;
-}
-
-size_t rd_kafka_ConsumerGroupDescription_member_count(
-    const rd_kafka_ConsumerGroupDescription_t *group) {
-    return group->member_count;
-}
-
-const rd_kafka_MemberDescription_t *rd_kafka_ConsumerGroupDescription_member(
-    const rd_kafka_ConsumerGroupDescription_t *group, size_t i) {
-    return &group->members[i];
-}
-
-/* The library keeps them apart. */
-const rd_kafka_MemberAssignment_t *rd_kafka_MemberDescription_assignment(
-    const rd_kafka_MemberDescription_t *member) {
-    return (const rd_kafka_MemberAssignment_t *)member;
-}
-
-const rd_kafka_topic_partition_list_t *rd_kafka_MemberAssignment_partitions(
-    const rd_kafka_MemberAssignment_t *assignment) {
-    return ((const rd_kafka_MemberDescription_t *)assignment)->assigned;
+void rd_kafka_group_list_destroy(const struct rd_kafka_group_list *list) {
+    free((void *)(uintptr_t)list);
 }
