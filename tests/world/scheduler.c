@@ -376,11 +376,22 @@ int scheduler_join(pthread_t thread, void **ret) {
     return code;
 }
 
+/* On a busy machine the kernel soon gives the number of a process that has ended to another one,
+ * which would be taken for it. */
+static pid_t fork_with_new_id(void) {
+    pid_t id;
+    while ((id = fork()) > 0 && find_process(id) != NULL) {
+        kill(id, SIGKILL); /* it waits for its turn */
+        (void)waitpid(id, NULL, 0);
+    }
+    return id;
+}
+
 pid_t scheduler_fork(int (*run)(void *context), void *context) {
     struct slot *slot = add_slot(0);
     slot->state = SLOT_WAITING; /* until it is known which process it is of */
     slot->until_ns = UINT64_MAX;
-    pid_t id = fork();
+    pid_t id = fork_with_new_id();
     if (id < 0) abort();
     if (id == 0) {
         self = slot;
