@@ -16,6 +16,7 @@ from worker_flow import BINARY, BUILD, PATIENCE_S, ROOT, SLOWER, FlowTest, gw
 sys.path[:0] = [str(ROOT / "tests/containment"), str(ROOT / "tests/python")]
 from by_hand import await_child, run_forked, start_forked
 from poison import poisonous
+from waiting import wait_until
 
 X = numpy.arange(4, dtype="<f4")
 GOOD, FORKED = 5, 20  # on each side of the bad job; in a child
@@ -137,6 +138,18 @@ class LocalTest(FlowTest):
         del client
         self.wait_until(held, f"it is {before} again", is_met=lambda now: all(a <= b for a, b in zip(now, before)))
         self.assertEqual([process.wait(PATIENCE_S) for process in workers], [0, 0, 0])
+
+    def test_a_worker_that_does_not_stop_in_time_is_killed_and_what_it_started_too(self):
+        numbers, stubborn = self.folder / "numbers", self.folder / "stubborn"
+        stubborn.write_text(f"#!/bin/sh\ntrap '' TERM\nsleep 3600 & echo $! $$ >{numbers}; wait\n")
+        stubborn.chmod(0o755)
+        with unittest.mock.patch.object(sys.modules["gpu_worker.local"], "STOP_TIMEOUT_S", 0.1):
+            worker = sys.modules["gpu_worker.local"].Worker(stubborn, {}, None, self.folder / "local")
+            wait_until(lambda: numbers.exists() and numbers.read_text().split(), "the worker runs")
+            worker.stop()
+        for number in numbers.read_text().split():
+            wait_until(lambda: not pathlib.Path("/proc", number).exists() or "\nState:\tZ" in
+                       pathlib.Path("/proc", number, "status").read_text(), "the process has ended")
 
     def test_a_process_that_is_killed_leaves_nothing_of_its_worker(self):
         script = f"import gpu_worker as gw, time\nclient = gw.local(binary={str(BINARY)!r})\nprint(client.worker.folder, flush=True)\ntime.sleep({PATIENCE_S})"

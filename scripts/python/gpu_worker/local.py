@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -121,7 +122,7 @@ class Worker:
         try:
             self._process.wait(STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:
-            self._process.kill()
+            os.killpg(self._process.pid, signal.SIGKILL)  # a session of its own: the guard, and all that the worker started
             self._process.wait()
         if not self._is_kept:
             shutil.rmtree(self.folder, ignore_errors=True)
