@@ -216,18 +216,19 @@ static rd_kafka_resp_err_t locate(
         recreations->client, p->topic, p->partition, &p->offset, &end, LOCATE_MS);
 }
 
-/* Whatever is known of its messages is of another log. */
-static void drop_known(struct recreations *recreations, const rd_kafka_topic_partition_t *p) {
-    (void)offsets_truncate(recreations->offsets, p->topic, p->partition, p->offset);
-    source_tell_revoked(recreations->source, p->topic, p->partition);
-    held_drop_of(recreations->held, p->topic, p->partition);
+int64_t recreations_cut(
+    struct recreations *recreations, const char *topic, int32_t partition, int64_t end) {
+    int64_t next = offsets_truncate(recreations->offsets, topic, partition, end);
+    source_tell_revoked(recreations->source, topic, partition);
+    held_drop_of(recreations->held, topic, partition);
+    return next;
 }
 
 static bool begin_anew(struct recreations *recreations, const rd_kafka_topic_partition_t *p) {
     if (assignment_seek(recreations->client, p->topic, p->partition, p->offset) !=
         RD_KAFKA_RESP_ERR_NO_ERROR)
         return false;
-    drop_known(recreations, p);
+    (void)recreations_cut(recreations, p->topic, p->partition, p->offset);
     offsets_set_topic_id(
         recreations->offsets, p->topic, p->partition, topic_ids_get(&recreations->ids, p->topic));
     recreations_forget(recreations, p->topic, p->partition);
@@ -253,8 +254,7 @@ static int begin_found(
         if (!has(recreations->found, &p)) continue;
         rd_kafka_resp_err_t code = locate(recreations, &p);
         if (code == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION && is_gone(recreations, &p)) {
-            p.offset = 0;
-            drop_known(recreations, &p);
+            (void)recreations_cut(recreations, p.topic, p.partition, 0);
         } else if (code != RD_KAFKA_RESP_ERR_NO_ERROR || !begin_anew(recreations, &p)) {
             waiting++;
         }

@@ -80,6 +80,13 @@ MUST_CHECK bool recreations_serve(
     struct recreations *recreations, rd_kafka_topic_partition_list_t *partitions);
 
 /**
+ * What was read of a partition from `end` on is of another log, or of an end that its log has lost:
+ * whatever is known of it is dropped. Returns where to read on.
+ */
+int64_t recreations_cut(
+    struct recreations *recreations, const char *topic, int32_t partition, int64_t end);
+
+/**
  * Asks about partitions that are given up, and takes those off the list that have another log, so
  * that nothing is committed for it. Waits until `deadline_ns`, but not long. False: there was no
  * answer, and nothing may be committed.

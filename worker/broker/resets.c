@@ -140,8 +140,7 @@ bool resets_move(struct resets *resets, const rd_kafka_message_t *message, struc
         "not; reading goes on at the end; was a leader elected that did not have all of the log "
         "(unclean.leader.election.enable)?",
         topic, (int)partition, end, from, from - end);
-    int64_t next = offsets_truncate(resets->recreations->offsets, topic, partition, end);
-    source_tell_revoked(resets->recreations->source, topic, partition);
-    go_on_at(resets, topic, partition, next, failure);
+    go_on_at(resets, topic, partition, recreations_cut(resets->recreations, topic, partition, end),
+        failure);
     return true;
 }

@@ -269,13 +269,13 @@ static enum err refuse_gone(
 
 static enum err check_can_create(
     const struct residents *residents, const struct resident_use *use, struct error *err) {
-    static const char seed[] = "seed it again: send a job that names it with `init`";
     const struct revoked *revoked = find_revoked(residents, use->topic, use->partition);
     if (revoked != NULL && use->received_ns < revoked->at_ns)
         return error_set(err, ERR_REVOKED, 0, "nothing needs to be done: it is read again",
             "the job's partition was given up since, or its log was cut");
     if (!use->can_create)
-        return refuse_gone(use, "it was never created here, or was dropped since", seed, err);
+        return refuse_gone(use, "it was never created here, or was dropped since",
+            "seed it again: send a job that names it with `init`", err);
     if (use->has_expect && use->expect != 0)
         return refuse_gone(use, "the job would create it, but expects a later generation",
             "to create it, leave out `expect`, or send `expect: 0`", err);

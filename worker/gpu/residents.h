@@ -76,7 +76,7 @@ struct resident_use {
  * Finds or creates a resident and makes it the job's until residents_detach().
  *
  * ERR_RESIDENT_GONE: it does not exist.
- * ERR_REVOKED: neither, and the job's partition was revoked since it came in.
+ * ERR_REVOKED: it does not exist, and the job's partition was revoked since the job came in.
  * ERR_RESIDENT_SIZE: it has another size.
  * ERR_RESIDENT_GENERATION: it is at another generation than expected, or beyond this job's update.
  * ERR_RESIDENTS_FULL: there is no room for it beside those that are kept.
