@@ -11,20 +11,12 @@ static rd_kafka_consumer_group_metadata_t *member(void) {
     return rd_kafka_consumer_group_metadata_new("group");
 }
 
-static rd_kafka_t *client;
-
 static int set_up(void **state) {
-    char why[256];
-    rd_kafka_conf_t *conf = rd_kafka_conf_new();
-    assert_int_equal(
-        rd_kafka_conf_set(conf, "group.id", "group", why, sizeof why), RD_KAFKA_CONF_OK);
-    client = rd_kafka_new(RD_KAFKA_CONSUMER, conf, why, sizeof why);
-    return (*state = claim_create(client)) != NULL ? 0 : -1;
+    return (*state = claim_create()) != NULL ? 0 : -1;
 }
 
 static int tear_down(void **state) {
     claim_destroy(*state);
-    rd_kafka_destroy(client);
     return 0;
 }
 
@@ -103,28 +95,16 @@ TEST(an_answer_that_nobody_took_is_gone_with_its_claim) {
     assert_true(ask(claim, 8));
 }
 
-TEST(topics_are_known_after_a_look_that_began_late_enough) {
+TEST(what_a_transaction_tells_is_taken_once) {
     struct claim *claim = *state;
-    assert_false(claim_wants_look(claim));
-    assert_false(claim_knows_topics(claim, 5));
-    assert_true(claim_wants_look(claim));
-    claim_note_look(claim, 4);
-    assert_false(claim_knows_topics(claim, 5));
-    assert_true(claim_wants_look(claim));
-    claim_note_look(claim, 5);
-    assert_false(claim_wants_look(claim));
-    assert_true(claim_knows_topics(claim, 5));
-    assert_true(claim_knows_topics(claim, 3));
-    assert_false(claim_knows_topics(claim, 6));
-}
-
-TEST(a_look_that_is_wanted_ends_the_poll_of_the_consumer_once) {
-    enum { LONG_MS = 600000 };
-    struct claim *claim = *state;
-    assert_false(claim_knows_topics(claim, 5));
-    assert_null(rd_kafka_consumer_poll(client, LONG_MS));
-    assert_false(claim_knows_topics(claim, 5));
-    assert_null(rd_kafka_consumer_poll(client, 10)); /* until its own end */
+    assert_null(claim_take_others(claim));
+    rd_kafka_topic_partition_list_t *others = rd_kafka_topic_partition_list_new(1);
+    claim_tell_others(claim, others);
+    others = rd_kafka_topic_partition_list_new(1);
+    claim_tell_others(claim, others); /* says it all */
+    assert_ptr_equal(claim_take_others(claim), others);
+    assert_null(claim_take_others(claim));
+    claim_tell_others(claim, others); /* goes with the claim */
 }
 
 #define F(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -135,8 +115,7 @@ TEST_MAIN() {
         F(one_that_is_withdrawn_is_not_taken),
         F(the_answer_to_one_that_was_withdrawn_is_not_the_next_ones),
         F(an_answer_that_nobody_took_is_gone_with_its_claim),
-        F(topics_are_known_after_a_look_that_began_late_enough),
-        F(a_look_that_is_wanted_ends_the_poll_of_the_consumer_once),
+        F(what_a_transaction_tells_is_taken_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -127,6 +127,51 @@ TEST(a_log_that_lost_its_end_below_the_committed_offset_goes_on_at_its_end) {
     offsets_destroy(offsets);
 }
 
+TEST(another_log_begins_without_anything_of_the_one_before) {
+    struct position positions[10];
+    struct offsets *offsets = follow_ten(positions);
+    offsets_begin_anew(offsets, "jobs", 0, 55);
+    assert_int_equal(unfinished(offsets), 0);
+    assert_false(offsets_holds(offsets, &positions[3]));
+    finish(offsets, begin(offsets, 55));
+    assert_int_equal(take_commit(offsets, "finished="), 56);
+    offsets_destroy(offsets);
+}
+
+TEST(a_partition_that_comes_back_is_followed_again_where_its_log_begins) {
+    struct position positions[10];
+    struct offsets *offsets = follow_ten(positions);
+    offsets_revoke(offsets, "jobs", 0);
+    assert_false(begins(offsets, 60));
+    assert_false(offsets_is_due(offsets));
+    offsets_begin_anew(offsets, "jobs", 0, 0);
+    assert_int_equal(take_commit(offsets, "finished="), 0);
+    finish(offsets, begin(offsets, 0));
+    offsets_destroy(offsets);
+}
+
+static bool is_first(struct offsets *offsets) {
+    struct offsets_commit commit;
+    assert_true(offsets_take_commit(offsets, "jobs", 0, &commit));
+    return commit.is_first;
+}
+
+TEST(the_first_commit_for_a_log_is_the_first_until_it_is_made) {
+    struct position positions[10];
+    struct offsets *offsets = follow_ten(positions);
+    finish(offsets, positions[3]);
+    assert_false(is_first(offsets)); /* whoever takes a partition over commits that */
+    offsets_begin_anew(offsets, "jobs", 0, 0);
+    offsets_commits_made(offsets, NULL, 0); /* which had been taken before */
+    assert_true(is_first(offsets));
+    offsets_commits_failed(offsets);
+    assert_true(is_first(offsets));
+    offsets_commits_made(offsets, NULL, 0);
+    finish(offsets, begin(offsets, 0));
+    assert_false(is_first(offsets));
+    offsets_destroy(offsets);
+}
+
 TEST(what_was_finished_is_not_counted_as_missing) {
     struct offsets *offsets = offsets_create();
     struct error err;
@@ -320,6 +365,9 @@ RUN_TESTS(T(a_commit_says_what_is_finished_above_it),
     T(a_log_that_was_truncated_starts_over_without_the_bitmap),
     T(a_log_that_lost_its_end_goes_on_at_what_is_unfinished_below_it),
     T(a_log_that_lost_its_end_below_the_committed_offset_goes_on_at_its_end),
+    T(another_log_begins_without_anything_of_the_one_before),
+    T(a_partition_that_comes_back_is_followed_again_where_its_log_begins),
+    T(the_first_commit_for_a_log_is_the_first_until_it_is_made),
     T(what_was_finished_is_not_counted_as_missing),
     T(after_two_takeovers_the_messages_of_the_window_begin_alone),
     T(takeovers_are_committed_until_all_of_their_window_is),

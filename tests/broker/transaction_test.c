@@ -75,8 +75,7 @@ static void send_small(struct rig *rig, int index) {
     send_answer(rig, index, slice_of_text("answer"));
 }
 
-/* Serves the rig's source and sink, as a worker does; none of its messages comes again.
- * Without the source's looks at its topics nothing is committed. */
+/* Serves the rig's source and sink, as a worker does; none of its messages comes again. */
 static void serve(struct rig *rig) {
     struct position position;
     assert_false(consumer_take(rig->source, &position));
@@ -391,6 +390,10 @@ static void test_left_behind(const struct setting *const settings[], int other_c
     struct position taken;
     if (!kafka_is_complete()) skip();
     rig_start_with(&rig, 2, settings[0]);
+    if (other_count == 1 && rd_kafka_version() >= MOVES_ONE_BY_ONE) { /* known once it has begun */
+        rig_stop(&rig);
+        skip();
+    }
     start_all(&rig);
     others[0] = consumer_start(&rig.broker, &events[0], settings[1]);
     WAIT_DOING(is_leaving(&rig), ==, true, serve_beside(&rig, others[0]));
@@ -430,12 +433,10 @@ TEST(nor_does_a_static_member_alone) {
 }
 
 TEST(what_the_other_member_has_got_meanwhile_is_not_answered) {
-    if (rd_kafka_version() >= MOVES_ONE_BY_ONE) skip();
     test_left_behind(dynamic_ones, 1);
 }
 
 TEST(nor_what_the_other_static_member_has_got) {
-    if (rd_kafka_version() >= MOVES_ONE_BY_ONE) skip();
     test_left_behind(static_ones, 1);
 }
 

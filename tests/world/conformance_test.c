@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/crew.h"
 #include "broker/kafka_harness.h"
 #include "broker/produce_request.h"
 #include "broker/topic_ids.h"
@@ -652,6 +653,70 @@ TEST(offsets_of_an_open_transaction_are_told_to_nobody_and_then_to_all) {
     broker_stop(&broker);
 }
 
+static rd_kafka_error_t *send_offset_to_new(struct rig *writer, const struct broker *broker,
+    rd_kafka_consumer_group_metadata_t *group, int timeout_ms) {
+    rd_kafka_topic_partition_list_t *list = one(broker->jobs, 1, 3);
+    rd_kafka_error_t *error =
+        rd_kafka_send_offsets_to_transaction(writer->client, list, group, timeout_ms);
+    rd_kafka_topic_partition_list_destroy(list);
+    return error;
+}
+
+TEST(a_transaction_fails_whose_offsets_are_of_a_partition_that_does_not_come) {
+    struct broker broker;
+    struct rig writer;
+    broker_start(&broker, 1);
+    open_transactions(&writer, &broker);
+    rd_kafka_consumer_group_metadata_t *group =
+        rd_kafka_consumer_group_metadata_new_with_genid(broker.group, -1, "", NULL);
+    begin(&writer);
+    rd_kafka_error_t *error = send_offset_to_new(&writer, &broker, group, SHORT_MS);
+    assert_true(rd_kafka_error_txn_requires_abort(error));
+    assert_false(rd_kafka_error_is_retriable(error));
+    assert_int_equal(code_of(error), RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
+    abort_transaction(&writer);
+    rd_kafka_consumer_group_metadata_destroy(group);
+    close_client(&writer);
+    broker_stop(&broker);
+}
+
+static void add_late(void *context, uint32_t index) {
+    struct broker *broker = context;
+    int64_t low, high;
+    for (int waited_ms = 0; waited_ms < SHORT_MS; waited_ms += TICK_MS)
+        (void)rd_kafka_query_watermark_offsets(
+            broker->client, broker->jobs, 0, &low, &high, TICK_MS);
+    broker_add_partitions(broker, 2);
+}
+
+TEST(offsets_of_a_partition_that_is_not_there_are_sent_until_it_is) {
+    struct broker broker;
+    struct rig writer, reader;
+    struct crew *crew;
+    struct error err;
+    broker_start(&broker, 1);
+    open_transactions(&writer, &broker);
+    open_client(&reader, &broker, RD_KAFKA_CONSUMER, NULL);
+    rd_kafka_consumer_group_metadata_t *group =
+        rd_kafka_consumer_group_metadata_new_with_genid(broker.group, -1, "", NULL);
+    begin(&writer);
+    const struct crew_options options = {
+        .name = "add", .count = 1, .run = add_late, .context = &broker};
+    assert_int_equal(crew_start(&options, &crew, &err), ERR_OK);
+    assert_int_equal(
+        code_of(send_offset_to_new(&writer, &broker, group, KAFKA_PATIENCE_MS)), ERR_OK);
+    crew_join(&crew);
+    assert_int_equal(commit_transaction(&writer), 0);
+    rd_kafka_topic_partition_list_t *list = one(broker.jobs, 1, 0);
+    WAIT_FOR(rd_kafka_committed(reader.client, list, KAFKA_PATIENCE_MS), ==, 0);
+    assert_int_equal(list->elems[0].offset, 3);
+    rd_kafka_topic_partition_list_destroy(list);
+    rd_kafka_consumer_group_metadata_destroy(group);
+    close_client(&reader);
+    close_client(&writer);
+    broker_stop(&broker);
+}
+
 TEST(offsets_of_another_generation_or_of_an_unknown_member_end_a_transaction) {
     struct broker broker;
     struct rig writer, member;
@@ -737,6 +802,8 @@ RUN_TESTS_AT_ONCE(T(members_share_partitions_and_one_that_leaves_gives_its_own_t
     T(a_topic_that_is_created_anew_has_another_id),
     T(readers_see_what_is_committed_and_nothing_of_what_is_aborted_or_open),
     T(offsets_of_an_open_transaction_are_told_to_nobody_and_then_to_all),
+    T(a_transaction_fails_whose_offsets_are_of_a_partition_that_does_not_come),
+    T(offsets_of_a_partition_that_is_not_there_are_sent_until_it_is),
     T(offsets_of_another_generation_or_of_an_unknown_member_end_a_transaction),
     T(a_producer_whose_id_another_one_takes_is_fenced),
     T(a_record_that_is_too_large_is_refused_and_its_transaction_can_only_be_aborted))

@@ -8,7 +8,7 @@
 #include "world/kafka.h"
 #include "world/scheduler.h"
 
-enum { FIND_NS_MAX = 1000000000 };
+enum { FIND_NS_MAX = 1000000000, TRY_AGAIN_NS = 1000000000 };
 
 /* ---- what is read ---- */
 
@@ -452,18 +452,34 @@ void rd_kafka_consumer_group_metadata_destroy(rd_kafka_consumer_group_metadata_t
     free(metadata);
 }
 
+/* librdkafka repeats TxnOffsetCommit once a second while a topic is not there. False: it was not.
+ */
+static bool await_topics(const rd_kafka_topic_partition_list_t *partitions, uint64_t until_ns) {
+    for (int i = 0; i < partitions->cnt; i++) {
+        const rd_kafka_topic_partition_t *p = &partitions->elems[i];
+        while (cluster_find_log(p->topic, p->partition) == NULL) {
+            if (scheduler_now_ns() + TRY_AGAIN_NS > until_ns) return false;
+            scheduler_sleep_ns(TRY_AGAIN_NS);
+        }
+    }
+    return true;
+}
+
 /* As the coordinator does with TxnOffsetCommit, and AddOffsetsToTxn before. */
 rd_kafka_error_t *rd_kafka_send_offsets_to_transaction(rd_kafka_t *client,
     const rd_kafka_topic_partition_list_t *partitions,
     const rd_kafka_consumer_group_metadata_t *metadata, int timeout_ms) {
-    if (!kafka_reach(client, kafka_until_ns(timeout_ms)))
+    uint64_t until_ns = kafka_until_ns(timeout_ms);
+    if (!kafka_reach(client, until_ns))
         return kafka_error(RD_KAFKA_RESP_ERR__TIMED_OUT, true, false);
+    bool are_there = await_topics(partitions, until_ns);
     if (producer_id_is_fenced(client->id, client->epoch)) {
         client->fatal = RD_KAFKA_RESP_ERR__FENCED;
         client->phase = PHASE_FATAL;
         return kafka_error(RD_KAFKA_RESP_ERR__FENCED, false, false);
     }
-    rd_kafka_resp_err_t code = kafka_refusal(REQUEST_TXN_OFFSET_COMMIT);
+    rd_kafka_resp_err_t code = are_there ? kafka_refusal(REQUEST_TXN_OFFSET_COMMIT)
+                                         : RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
     group_use(metadata->group);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
         code = group_check(metadata->member, metadata->instance, metadata->generation, true);

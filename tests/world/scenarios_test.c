@@ -617,6 +617,34 @@ TEST(jobs_of_a_topic_that_was_created_anew_are_answered_once_in_transactions) {
     play(create_anew, true);
 }
 
+/* While a worker commits its claim, the topic is deleted: librdkafka sends the offset again and
+ * again, until there is another topic to take it. */
+static bool create_anew_in_claim(struct scenario *scenario) {
+    begin(scenario, 1, true, false);
+    struct worker *worker = add_worker(scenario, "worker", "");
+    worker_start(worker);
+    send_jobs(scenario, 0, 5);
+    NEED(await_all(scenario, SOON_MS));
+    NEED(stop(worker, SOON_MS) == 0);
+    NEED(committed(0) == 5);
+    int32_t generation = group_generation();
+    worker_start(worker);
+    while (group_generation() == generation) pass_ms(1);
+    pass_ms(scheduler_draw(CLAIM_MS));
+    cluster_delete_topic(WORLD_JOBS);
+    pass_ms(AWAY_MS);
+    account_excuse(scenario->account, 0, 0, INT64_MAX);
+    account_doubt(scenario->account, 0, 0);
+    cluster_make_topic(WORLD_JOBS, 1);
+    send_jobs(scenario, 0, 10);
+    NEED(await_all(scenario, 10000 + SOON_MS));
+    return is_as_promised(scenario);
+}
+
+TEST(a_claim_that_outlasts_its_topic_is_no_claim_of_the_next_one) {
+    play(create_anew_in_claim, true);
+}
+
 /* A cooperative group leaves a partition that is gone with who had it. */
 static bool create_with_fewer(struct scenario *scenario) {
     begin(scenario, 3, false, false);
@@ -661,4 +689,5 @@ RUN_TESTS_AT_ONCE(
     T(a_commit_that_was_moved_with_its_text_loses_no_job),
     T(partitions_that_a_topic_gets_are_read_from_their_start_also_by_who_reads_the_latest),
     T(jobs_of_a_topic_that_was_created_anew_are_answered_once_in_transactions),
+    T(a_claim_that_outlasts_its_topic_is_no_claim_of_the_next_one),
     T(a_topic_that_is_created_anew_with_fewer_partitions_holds_up_no_job_of_a_cooperative_group))

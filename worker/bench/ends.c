@@ -194,8 +194,6 @@ struct sink *bench_sink(void) {
 
 /* --- around another source --- */
 
-enum { WARMING_MS = 1 }; /* between two times that it is served while nothing is taken */
-
 struct counting_source {
     struct source source;
     struct bench_clock *clock;
@@ -209,20 +207,15 @@ static enum err counting_poll(
     struct bench_clock *clock = counting->clock;
     enum err code = ERR_OK;
     *ret = NULL;
-    if (counting->delivered == clock->warm_up &&
-        !wait_until_finished(clock, clock->warm_up, WARMING_MS))
-        source_serve(counting->inner);
-    else code = source_poll(counting->inner, timeout_ms, ret, at_end, err);
+    if (counting->delivered != clock->warm_up ||
+        wait_until_finished(clock, clock->warm_up, timeout_ms))
+        code = source_poll(counting->inner, timeout_ms, ret, at_end, err);
     if (*ret != NULL && counting->delivered++ == clock->warm_up) {
         clock->started_ns = clock_ns();
         clock->started_cpu_ns = cpu_time_process_ns();
     }
     *at_end = finished(clock) >= clock->total;
     return code;
-}
-
-static void counting_serve(struct source *source) {
-    source_serve(((struct counting_source *)source)->inner);
 }
 
 static void counting_pause(struct source *source, bool paused) {
@@ -258,7 +251,6 @@ static void counting_destroy(struct source *source) {
 
 struct source *bench_counting(struct bench_clock *clock, struct source *inner) {
     static const struct source_operations operations = {.poll = counting_poll,
-        .serve = counting_serve,
         .pause = counting_pause,
         .finish = counting_finish,
         .keeps = counting_keeps,

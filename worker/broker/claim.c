@@ -17,15 +17,12 @@ struct claim {
     rd_kafka_topic_partition_list_t *partitions; /* NULL unless it is ASKED */
     rd_kafka_consumer_group_metadata_t *group;   /* as well */
     rd_kafka_resp_err_t answer;
-    uint64_t look_ns, wanted_ns; /* the last look that found nothing new; the one that is wanted */
-    rd_kafka_queue_t *polled;    /* the consumer's */
+    rd_kafka_topic_partition_list_t *others; /* that have another log; NULL: none */
 };
 
-struct claim *claim_create(rd_kafka_t *client) {
+struct claim *claim_create(void) {
     struct claim *claim = calloc(1, sizeof *claim);
-    if (claim == NULL) return NULL;
-    pthread_mutex_init(&claim->lock, NULL);
-    claim->polled = rd_kafka_queue_get_consumer(client);
+    if (claim != NULL) pthread_mutex_init(&claim->lock, NULL);
     return claim;
 }
 
@@ -40,7 +37,7 @@ static void drop(struct claim *claim) {
 void claim_destroy(struct claim *claim) {
     if (claim == NULL) return;
     drop(claim);
-    rd_kafka_queue_destroy(claim->polled);
+    if (claim->others != NULL) rd_kafka_topic_partition_list_destroy(claim->others);
     pthread_mutex_destroy(&claim->lock);
     free(claim);
 }
@@ -104,25 +101,17 @@ void claim_answer(struct claim *claim, rd_kafka_resp_err_t code) {
     pthread_mutex_unlock(&claim->lock);
 }
 
-bool claim_wants_look(struct claim *claim) {
+void claim_tell_others(struct claim *claim, rd_kafka_topic_partition_list_t *partitions) {
     pthread_mutex_lock(&claim->lock);
-    bool is_wanted = claim->wanted_ns > claim->look_ns;
-    pthread_mutex_unlock(&claim->lock);
-    return is_wanted;
-}
-
-void claim_note_look(struct claim *claim, uint64_t seen_ns) {
-    pthread_mutex_lock(&claim->lock);
-    claim->look_ns = seen_ns;
+    if (claim->others != NULL) rd_kafka_topic_partition_list_destroy(claim->others);
+    claim->others = partitions;
     pthread_mutex_unlock(&claim->lock);
 }
 
-bool claim_knows_topics(struct claim *claim, uint64_t since_ns) {
+rd_kafka_topic_partition_list_t *claim_take_others(struct claim *claim) {
     pthread_mutex_lock(&claim->lock);
-    bool is_known = claim->look_ns >= since_ns;
-    bool is_waited_for = claim->wanted_ns > claim->look_ns;
-    if (!is_known && !is_waited_for) claim->wanted_ns = since_ns;
+    rd_kafka_topic_partition_list_t *others = claim->others;
+    claim->others = NULL;
     pthread_mutex_unlock(&claim->lock);
-    if (!is_known && !is_waited_for) rd_kafka_queue_yield(claim->polled);
-    return is_known;
+    return others;
 }

@@ -4,12 +4,11 @@
  * client has given it up, it could arrive after later transactions, and set the group back behind
  * their commits. The brokers refuse a late request of a transaction.
  *
- * One claim at a time. A transaction also learns here whether its messages are of the logs that are
- * read: offsets of a topic that was created anew mean other messages. It asks the consumer for a
- * look (recreations.h), which counts if it began after the messages were read.
+ * One claim at a time. A transaction also tells here what it has learned: that a topic was created
+ * anew (recreations.h).
  *
- * Threads: create(), ask(), get_answer(), withdraw(), wants_look() and note_look() are the
- * consumer's, the others the transactions'.
+ * Threads: ask(), get_answer(), withdraw() and take_others() are the consumer's, the others the
+ * transactions'.
  */
 #ifndef BROKER_CLAIM_H
 #define BROKER_CLAIM_H
@@ -22,9 +21,8 @@
 
 struct claim;
 
-/** For the consumer `client`, which a transaction wakes from its poll. NULL when memory is short.
- */
-struct claim *claim_create(rd_kafka_t *client);
+/** NULL when memory is short. */
+struct claim *claim_create(void);
 void claim_destroy(struct claim *claim); /* NULL is fine */
 
 /**
@@ -53,16 +51,16 @@ MUST_CHECK bool claim_is_asked(struct claim *claim);
 MUST_CHECK rd_kafka_topic_partition_list_t *claim_take(
     struct claim *claim, rd_kafka_consumer_group_metadata_t **group);
 
+/**
+ * Tells the consumer of partitions that are read, and have another log than it knows. Takes
+ * `partitions`.
+ */
+void claim_tell_others(struct claim *claim, rd_kafka_topic_partition_list_t *partitions);
+
+/** Takes those partitions; NULL: there are none. The caller destroys the list. */
+rd_kafka_topic_partition_list_t *claim_take_others(struct claim *claim);
+
 /** Says how the commit of the claim that was taken has ended. Does nothing if none was taken. */
 void claim_answer(struct claim *claim, rd_kafka_resp_err_t code);
-
-/** Whether a transaction waits for a look. */
-MUST_CHECK bool claim_wants_look(struct claim *claim);
-
-/** All topics that are read were those that they had been, at clock_ns() `seen_ns`. */
-void claim_note_look(struct claim *claim, uint64_t seen_ns);
-
-/** Whether that was so at clock_ns() `since_ns`, or later. If it is not known, asks for a look. */
-MUST_CHECK bool claim_knows_topics(struct claim *claim, uint64_t since_ns);
 
 #endif

@@ -129,6 +129,23 @@ void client_destroy(rd_kafka_t *client) {
     free(farewell);
 }
 
+static void drop_log(const rd_kafka_t *client, int level, const char *facility, const char *line) {}
+
+rd_kafka_t *client_create_beside(rd_kafka_t *member) {
+    static const struct client_setting settings[] = {
+        {"isolation.level", "read_uncommitted"}, {"log.queue", "false"}, {NULL, NULL}};
+    char why[256];
+    rd_kafka_conf_t *conf = rd_kafka_conf_dup(rd_kafka_conf(member));
+    for (const struct client_setting *s = settings; s->key != NULL; s++)
+        (void)!rd_kafka_conf_set(conf, s->key, s->value, why, sizeof why);
+    rd_kafka_conf_set_rebalance_cb(conf, NULL);
+    rd_kafka_conf_set_error_cb(conf, NULL);
+    rd_kafka_conf_set_log_cb(conf, drop_log);
+    rd_kafka_t *client = rd_kafka_new(RD_KAFKA_CONSUMER, conf, why, sizeof why);
+    if (client == NULL) rd_kafka_conf_destroy(conf);
+    return client;
+}
+
 static bool is_about_connections(rd_kafka_resp_err_t native) {
     switch (native) {
     case RD_KAFKA_RESP_ERR__TRANSPORT:

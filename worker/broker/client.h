@@ -54,6 +54,13 @@ MUST_CHECK enum err client_create(rd_kafka_type_t type, rd_kafka_conf_t *conf, c
 void client_destroy(rd_kafka_t *client);
 
 /**
+ * A client that asks about the group of `member`, with its settings, and never joins it. It is told
+ * what was committed before transactions that are open. The member reports its trouble with the
+ * same brokers. NULL when memory is short.
+ */
+MUST_CHECK rd_kafka_t *client_create_beside(rd_kafka_t *member);
+
+/**
  * Reports an event that librdkafka recovers from by itself. Connections that fail again and again
  * (newer versions try 20 times a second) are reported once in 10 seconds.
  */

@@ -3,6 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+static char known; /* its address is the mark */
+#define KNOWN (&known)
+
 bool commit_list_set(rd_kafka_topic_partition_t *element, const struct offsets_commit *commit) {
     char text[COMMIT_METADATA_TEXT_SIZE];
     size_t size = commit_metadata_encode(&commit->metadata, commit->offset, text);
@@ -17,8 +20,9 @@ bool commit_list_set(rd_kafka_topic_partition_t *element, const struct offsets_c
 
 bool commit_list_add(rd_kafka_topic_partition_list_t *list, const char *topic, int32_t partition,
     const struct offsets_commit *commit) {
-    if (commit_list_set(rd_kafka_topic_partition_list_add(list, topic, partition), commit))
-        return true;
+    rd_kafka_topic_partition_t *added = rd_kafka_topic_partition_list_add(list, topic, partition);
+    added->opaque = commit->is_first ? NULL : KNOWN;
+    if (commit_list_set(added, commit)) return true;
     rd_kafka_topic_partition_list_del_by_idx(list, list->cnt - 1);
     return false;
 }
@@ -29,6 +33,15 @@ rd_kafka_resp_err_t commit_list_fetch(
     for (int i = 0; i < partitions->cnt && code == RD_KAFKA_RESP_ERR_NO_ERROR; i++)
         code = partitions->elems[i].err;
     return code;
+}
+
+void commit_list_mark_known(rd_kafka_topic_partition_list_t *partitions) {
+    for (int i = 0; i < partitions->cnt; i++)
+        partitions->elems[i].opaque = partitions->elems[i].offset >= 0 ? KNOWN : NULL;
+}
+
+bool commit_list_is_known(const rd_kafka_topic_partition_t *element) {
+    return element->opaque == KNOWN;
 }
 
 /* Where reading starts without a committed offset. RD_KAFKA_OFFSET_INVALID: nowhere. */

@@ -12,7 +12,8 @@
 MUST_CHECK bool commit_list_set(
     rd_kafka_topic_partition_t *element, const struct offsets_commit *commit);
 
-/** Adds a commit with its metadata. False, and not added, when memory is short. */
+/** Adds a commit with its metadata, marked as known unless it is the first. False, and not added,
+ * when memory is short. */
 MUST_CHECK bool commit_list_add(rd_kafka_topic_partition_list_t *list, const char *topic,
     int32_t partition, const struct offsets_commit *commit);
 
@@ -23,6 +24,13 @@ MUST_CHECK bool commit_list_add(rd_kafka_topic_partition_list_t *list, const cha
  */
 rd_kafka_resp_err_t commit_list_fetch(
     rd_kafka_t *client, rd_kafka_topic_partition_list_t *partitions, int timeout_ms);
+
+/**
+ * Marks the partitions that have an offset as those for which the group has something, and the
+ * others not. The mark stays with them, also in copies of the list.
+ */
+void commit_list_mark_known(rd_kafka_topic_partition_list_t *partitions);
+MUST_CHECK bool commit_list_is_known(const rd_kafka_topic_partition_t *element);
 
 /**
  * Gives partitions without a committed offset the offset where reading starts: the start of their

@@ -23,8 +23,7 @@
 
 enum {
     COMMIT_TIMEOUT_MS = 10000, /* of the commit before partitions are given back */
-    ATTENTION_MS = 10,         /* how long poll() sleeps while something waits for finished jobs */
-    LOOK_STEP_MS = 2, /* ... while topics are looked at, for which a transaction may wait */
+    ATTENTION_MS = 10          /* how long poll() sleeps while something waits for finished jobs */
 };
 
 struct consumer {
@@ -68,13 +67,28 @@ static bool is_leaving(const struct consumer *consumer, const char *topic, int32
                rd_kafka_topic_partition_list_find(consumer->leaving, topic, partition) != NULL);
 }
 
-/* What is given back is committed with it, but by transactions, which want to know meanwhile that
- * its topics are what they were. */
+/* Those that are not read any more are the next owner's. */
+static void follow_others(struct consumer *consumer) {
+    rd_kafka_topic_partition_list_t *others = claim_take_others(consumer->claim);
+    if (others == NULL) return;
+    rd_kafka_topic_partition_list_t *mine = assignment_get(consumer->client);
+    for (int i = others->cnt - 1; i >= 0; i--) {
+        const rd_kafka_topic_partition_t *p = &others->elems[i];
+        if (rd_kafka_topic_partition_list_find(mine, p->topic, p->partition) == NULL)
+            rd_kafka_topic_partition_list_del_by_idx(others, i);
+    }
+    recreations_note(&consumer->committer.recreations, others);
+    rd_kafka_topic_partition_list_destroy(mine);
+    rd_kafka_topic_partition_list_destroy(others);
+}
+
+/* What is given back is committed with it, but by transactions: its topics are looked at meanwhile.
+ */
 static void serve_commits(struct consumer *consumer) {
     bool in_transactions = consumer->claim != NULL;
     committer_serve(&consumer->committer);
-    bool is_wanted = in_transactions && claim_wants_look(consumer->claim);
-    if (clock_ns() < consumer->next_commit_ns && !is_wanted) return;
+    if (in_transactions) follow_others(consumer);
+    if (clock_ns() < consumer->next_commit_ns) return;
     rd_kafka_topic_partition_list_t *partitions = assignment_get(consumer->client);
     for (int i = partitions->cnt - 1; i >= 0 && !in_transactions; i--)
         if (is_leaving(consumer, partitions->elems[i].topic, partitions->elems[i].partition))
@@ -82,7 +96,6 @@ static void serve_commits(struct consumer *consumer) {
     if (committer_start(&consumer->committer, partitions, in_transactions))
         consumer->next_commit_ns = clock_ns_in(consumer->commit_interval_ms);
     rd_kafka_topic_partition_list_destroy(partitions);
-    if (in_transactions) claim_note_look(consumer->claim, consumer->committer.recreations.clean_ns);
 }
 
 /* Pauses, and messages beyond the window */
@@ -377,19 +390,10 @@ static void serve_lifted(struct consumer *consumer) {
 /* poll() has to come back in time for what it serves. */
 static int wait_ms(const struct consumer *consumer, int timeout_ms) {
     bool is_watching = consumer->leaving != NULL || consumer->arrival.partitions != NULL ||
-                       consumer->held.count > 0;
+                       consumer->held.count > 0 ||
+                       consumer->committer.recreations.look == LOOK_ASKED;
     int longest_ms = is_watching ? ATTENTION_MS : (int)consumer->commit_interval_ms;
-    if (consumer->committer.recreations.look == LOOK_ASKED) longest_ms = LOOK_STEP_MS;
     return timeout_ms < longest_ms ? timeout_ms : longest_ms;
-}
-
-static void consumer_serve(struct source *source) {
-    struct consumer *consumer = (struct consumer *)source;
-    serve_leaving(consumer);
-    serve_arriving(consumer);
-    serve_lifted(consumer);
-    serve_group(consumer);
-    serve_commits(consumer);
 }
 
 static enum err consumer_poll(
@@ -397,7 +401,11 @@ static enum err consumer_poll(
     struct consumer *consumer = (struct consumer *)source;
     *ret = NULL;
     *at_end = false;
-    consumer_serve(source);
+    serve_leaving(consumer);
+    serve_arriving(consumer);
+    serve_lifted(consumer);
+    serve_group(consumer);
+    serve_commits(consumer);
     if (source->group == SOURCE_GROUP_NO_BROKER && client_has_met_broker(consumer->client))
         source->group = SOURCE_GROUP_JOINING;
     if (consumer->failure.code == ERR_OK) {
@@ -484,22 +492,16 @@ static void consumer_destroy(struct source *source) {
     forget_arriving(consumer);
     orphans_fini(&consumer->orphans);
     committer_fini(&consumer->committer);
-    claim_destroy(consumer->claim);
     if (!is_left_behind) client_destroy(consumer->client);
     offsets_destroy(consumer->offsets);
     member_destroy(consumer->member);
+    claim_destroy(consumer->claim);
     free(consumer);
-}
-
-static enum err no_memory(struct error *err) {
-    return error_set(
-        err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a Kafka consumer");
 }
 
 enum err consumer_create(
     const struct consumer_options *options, struct source **ret, struct error *err) {
     static const struct source_operations operations = {.poll = consumer_poll,
-        .serve = consumer_serve,
         .pause = consumer_pause,
         .finish = consumer_finish,
         .keeps = ownership_keeps,
@@ -512,15 +514,20 @@ enum err consumer_create(
     struct consumer *consumer = calloc(1, sizeof *consumer);
     struct offsets *offsets = offsets_create();
     struct member *member = member_create(options->partitions == 0);
-    if (consumer == NULL || offsets == NULL || member == NULL) {
+    struct claim *claim = options->commits_elsewhere ? claim_create() : NULL;
+    if (consumer == NULL || offsets == NULL || member == NULL ||
+        (claim == NULL && options->commits_elsewhere)) {
         free(consumer);
         offsets_destroy(offsets);
         member_destroy(member);
-        return no_memory(err);
+        claim_destroy(claim);
+        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
+            "no memory for a Kafka consumer");
     }
     consumer->source = (struct source){.operations = &operations, .group = SOURCE_GROUP_NO_BROKER};
     consumer->offsets = offsets;
     consumer->member = member;
+    consumer->claim = claim;
     consumer->events = (struct client_events){.on_event = options->kafka.on_event,
         .context = options->kafka.context,
         .name = "kafka consumer"};
@@ -537,9 +544,6 @@ enum err consumer_create(
     rd_kafka_conf_set_error_cb(conf, on_error);
     rd_kafka_conf_set_log_cb(conf, on_log);
     code = client_create(RD_KAFKA_CONSUMER, conf, CONSUMER_SECTION, &consumer->client, err);
-    if (code == ERR_OK && options->commits_elsewhere &&
-        (consumer->claim = claim_create(consumer->client)) == NULL)
-        code = no_memory(err);
     if (code != ERR_OK) goto fail;
     rd_kafka_set_log_queue(consumer->client, NULL);
     rd_kafka_poll_set_consumer(consumer->client);

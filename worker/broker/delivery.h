@@ -30,7 +30,6 @@ struct position {
     int64_t offset;
     uint64_t lease;
     uint64_t published_unix_ms; /* by the clock of the broker or the sender; 0: not known */
-    uint64_t read_ns;           /* clock_ns() when it was read from Kafka; 0: it was not */
 };
 
 /** Only this many headers of a message are kept. */

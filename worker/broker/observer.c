@@ -45,24 +45,6 @@ static void run_observer(void *context, uint32_t index) {
     }
 }
 
-static void on_log(const rd_kafka_t *client, int level, const char *facility, const char *line) {}
-
-/* The member reports its trouble with the same brokers. */
-static rd_kafka_t *create_client(rd_kafka_t *member) {
-    static const struct client_setting settings[] = {
-        {"isolation.level", "read_uncommitted"}, {"log.queue", "false"}, {NULL, NULL}};
-    char why[256];
-    rd_kafka_conf_t *conf = rd_kafka_conf_dup(rd_kafka_conf(member));
-    for (const struct client_setting *s = settings; s->key != NULL; s++)
-        (void)!rd_kafka_conf_set(conf, s->key, s->value, why, sizeof why);
-    rd_kafka_conf_set_rebalance_cb(conf, NULL);
-    rd_kafka_conf_set_error_cb(conf, NULL);
-    rd_kafka_conf_set_log_cb(conf, on_log);
-    rd_kafka_t *client = rd_kafka_new(RD_KAFKA_CONSUMER, conf, why, sizeof why);
-    if (client == NULL) rd_kafka_conf_destroy(conf);
-    return client;
-}
-
 struct observer *observer_create(rd_kafka_t *member, observer_question *question) {
     struct error ignored;
     struct observer *observer = calloc(1, sizeof *observer);
@@ -70,7 +52,7 @@ struct observer *observer_create(rd_kafka_t *member, observer_question *question
     pthread_mutex_init(&observer->lock, NULL);
     pthread_cond_init(&observer->changed, NULL);
     observer->question = question;
-    observer->client = create_client(member);
+    observer->client = client_create_beside(member);
     const struct crew_options crew = {
         .name = "observer", .count = 1, .run = run_observer, .context = observer};
     if (observer->client != NULL && crew_start(&crew, &observer->crew, &ignored) == ERR_OK)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/invariant.h"
 
 enum { WORD_BITS = 64, WORDS = OFFSETS_WINDOW / WORD_BITS };
@@ -21,6 +22,7 @@ struct partition {
     char *topic;
     int32_t partition;
     bool is_assigned, is_leaving;
+    bool is_anew;   /* the group has nothing for its log yet */
     uint32_t index; /* in the tracker */
     uint32_t lease_count;
     int64_t lowest; /* OFFSET_UNKNOWN until the first offset is known */
@@ -40,8 +42,9 @@ struct offsets {
     pthread_mutex_t lock;
     size_t partition_count;
     struct partition *
-        *partitions;   /* all that were ever assigned, so that leases and names stay valid */
-    size_t last_found; /* messages come in runs of one partition */
+        *partitions;    /* all that were ever assigned, so that leases and names stay valid */
+    size_t last_found;  /* messages come in runs of one partition */
+    bool are_under_way; /* commits */
 };
 
 static size_t bit_of(int64_t offset) {
@@ -108,6 +111,7 @@ static void start_over(struct partition *p, int64_t offset) {
 
 static void describe_commit(const struct partition *p, struct offsets_commit *ret) {
     *ret = (struct offsets_commit){.offset = p->lowest,
+        .is_first = p->is_anew,
         .metadata = {
             .is_open = p->committed.metadata.is_open, .owner = p->committed.metadata.owner}};
     memcpy(ret->metadata.topic_id, p->committed.metadata.topic_id, TOPIC_ID_SIZE);
@@ -215,7 +219,7 @@ enum err offsets_assign(struct offsets *offsets, const char *topic, int32_t part
     if (p == NULL) p = add(offsets, topic, partition);
     if (p != NULL) {
         p->is_assigned = true;
-        p->is_leaving = false;
+        p->is_leaving = p->is_anew = false;
         start_lease(p, is_possible(committed->offset) ? committed : &nothing);
     }
     pthread_mutex_unlock(&offsets->lock);
@@ -294,7 +298,6 @@ enum offsets_begun offsets_begin(struct offsets *offsets, const char *topic, int
         ret->partition = partition;
         ret->offset = offset;
         ret->lease = lease_of(p);
-        ret->read_ns = now_ns;
     }
     pthread_mutex_unlock(&offsets->lock);
     return begun;
@@ -372,6 +375,17 @@ int64_t offsets_truncate(
     int64_t next = p != NULL ? p->lowest : end;
     pthread_mutex_unlock(&offsets->lock);
     return next;
+}
+
+void offsets_begin_anew(
+    struct offsets *offsets, const char *topic, int32_t partition, int64_t offset) {
+    pthread_mutex_lock(&offsets->lock);
+    struct partition *p = find_any(offsets, topic, partition);
+    if (p != NULL) {
+        p->is_assigned = p->is_anew = true;
+        start_over(p, offset);
+    }
+    pthread_mutex_unlock(&offsets->lock);
 }
 
 void offsets_set_topic_id(
@@ -497,6 +511,7 @@ bool offsets_take_commits(struct offsets *offsets, const struct position *const 
     size_t count, offsets_on_commit *on_commit, void *context) {
     pthread_mutex_lock(&offsets->lock);
     bool is_ours = holds_all(offsets, positions, count);
+    offsets->are_under_way = is_ours;
     for (size_t i = 0; i < offsets->partition_count && is_ours; i++)
         take_with(offsets->partitions[i], positions, count, on_commit, context);
     pthread_mutex_unlock(&offsets->lock);
@@ -505,9 +520,31 @@ bool offsets_take_commits(struct offsets *offsets, const struct position *const 
 
 void offsets_commits_failed(struct offsets *offsets) {
     pthread_mutex_lock(&offsets->lock);
+    offsets->are_under_way = false;
     for (size_t i = 0; i < offsets->partition_count; i++)
         offsets->partitions[i]->taken_changes = NEVER;
     pthread_mutex_unlock(&offsets->lock);
+}
+
+void offsets_commits_made(
+    struct offsets *offsets, const struct position *const *positions, size_t count) {
+    uint64_t now_ns = clock_ns();
+    pthread_mutex_lock(&offsets->lock);
+    offsets->are_under_way = false;
+    for (size_t i = 0; i < offsets->partition_count; i++)
+        if (offsets->partitions[i]->taken_changes != NEVER) offsets->partitions[i]->is_anew = false;
+    for (size_t i = 0; i < count; i++) {
+        struct partition *p = find_lease(offsets, positions[i]->lease);
+        if (p != NULL) finish(p, positions[i]->offset, now_ns);
+    }
+    pthread_mutex_unlock(&offsets->lock);
+}
+
+bool offsets_are_under_way(struct offsets *offsets) {
+    pthread_mutex_lock(&offsets->lock);
+    bool are_under_way = offsets->are_under_way;
+    pthread_mutex_unlock(&offsets->lock);
+    return are_under_way;
 }
 
 bool offsets_is_due(struct offsets *offsets) {

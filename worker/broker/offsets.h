@@ -52,6 +52,8 @@ struct offsets_state {
 /** What a group has committed for a partition. */
 struct offsets_commit {
     int64_t offset; /* OFFSET_UNKNOWN: nothing */
+    bool is_first;  /* the group has nothing yet for this log, which is read since it was begun anew
+                     */
     struct commit_metadata metadata;
 };
 
@@ -126,6 +128,10 @@ void offsets_advance(struct offsets *offsets, const char *topic, int32_t partiti
 int64_t offsets_truncate(
     struct offsets *offsets, const char *topic, int32_t partition, int64_t end);
 
+/** Another log begins at `offset`. The partition is followed there, also if it was revoked. */
+void offsets_begin_anew(
+    struct offsets *offsets, const char *topic, int32_t partition, int64_t offset);
+
 /** The id of the topic that is read, which stands in each commit from now on. "": not known. */
 void offsets_set_topic_id(
     struct offsets *offsets, const char *topic, int32_t partition, const char *id);
@@ -166,6 +172,13 @@ MUST_CHECK bool offsets_take_commits(struct offsets *offsets,
 
 /** The commits that offsets_take_commits() took failed: they are due again. */
 void offsets_commits_failed(struct offsets *offsets);
+
+/** They were made, and the messages at `positions` finish with them. */
+void offsets_commits_made(
+    struct offsets *offsets, const struct position *const *positions, size_t count);
+
+/** True from offsets_take_commits() until one of these: nobody knows what is committed. */
+MUST_CHECK bool offsets_are_under_way(struct offsets *offsets);
 
 /** True if any commit is due. */
 bool offsets_is_due(struct offsets *offsets);

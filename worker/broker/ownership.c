@@ -125,6 +125,7 @@ static rd_kafka_resp_err_t find_and_mark(struct committer *committer, uint64_t o
         code = commit_list_fetch(committer->client, partitions, timeout_ms);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
         drop_others(committer, partitions);
+        commit_list_mark_known(partitions);
         forget_others(committer, partitions);
         code =
             commit_list_locate(committer->client, partitions, committer->has_claimed, timeout_ms);
@@ -136,6 +137,21 @@ static rd_kafka_resp_err_t find_and_mark(struct committer *committer, uint64_t o
         if (partitions->elems[i].offset >= 0 && !mark(committer, owner, &partitions->elems[i]))
             return RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE;
     return RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+/* IN_PROGRESS: a topic was created anew while its partition was claimed; it is claimed again. */
+static rd_kafka_resp_err_t confirm_ids(struct committer *committer,
+    const rd_kafka_topic_partition_list_t *partitions, int timeout_ms) {
+    struct offsets_commit claimed;
+    rd_kafka_resp_err_t code =
+        recreations_learn_ids(&committer->recreations, partitions, timeout_ms);
+    for (int i = 0; i < partitions->cnt && code == RD_KAFKA_RESP_ERR_NO_ERROR; i++) {
+        const rd_kafka_topic_partition_t *p = &partitions->elems[i];
+        const char *id = recreations_get_id(&committer->recreations, p->topic);
+        if (commit_list_get(p, &claimed) && topic_ids_differ(claimed.metadata.topic_id, id))
+            code = RD_KAFKA_RESP_ERR__IN_PROGRESS;
+    }
+    return code;
 }
 
 static rd_kafka_resp_err_t commit_marks(struct committer *committer, struct claim *claim,
@@ -161,6 +177,7 @@ rd_kafka_resp_err_t ownership_claim(struct committer *committer, struct claim *c
         if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
             code = commit_marks(committer, claim, partitions, timeout_ms);
     }
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) code = confirm_ids(committer, partitions, timeout_ms);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) committer->has_claimed = true;
     for (int i = 0; i < partitions->cnt && code == RD_KAFKA_RESP_ERR_NO_ERROR; i++)
         if (partitions->elems[i].offset >= 0) tell_takeovers(committer, &partitions->elems[i]);

@@ -73,7 +73,6 @@ static void begin_look(
     rd_kafka_topic_partition_list_destroy(recreations->unsure);
     recreations->unsure = rd_kafka_topic_partition_list_new(0);
     recreations->look = LOOK_ASKED;
-    recreations->began_ns = clock_ns();
     bool asks_ids = !recreations->are_ids_asked && topic_ids_ask(recreations->client, partitions,
                                                        REQUEST_TIMEOUT_MS, recreations->answers);
     if (asks_ids) recreations->are_ids_asked = true;
@@ -216,11 +215,15 @@ static rd_kafka_resp_err_t locate(
         recreations->client, p->topic, p->partition, &p->offset, &end, LOCATE_MS);
 }
 
+static void drop(struct recreations *recreations, const char *topic, int32_t partition) {
+    source_tell_revoked(recreations->source, topic, partition);
+    held_drop_of(recreations->held, topic, partition);
+}
+
 int64_t recreations_cut(
     struct recreations *recreations, const char *topic, int32_t partition, int64_t end) {
     int64_t next = offsets_truncate(recreations->offsets, topic, partition, end);
-    source_tell_revoked(recreations->source, topic, partition);
-    held_drop_of(recreations->held, topic, partition);
+    drop(recreations, topic, partition);
     return next;
 }
 
@@ -228,7 +231,8 @@ static bool begin_anew(struct recreations *recreations, const rd_kafka_topic_par
     if (assignment_seek(recreations->client, p->topic, p->partition, p->offset) !=
         RD_KAFKA_RESP_ERR_NO_ERROR)
         return false;
-    (void)recreations_cut(recreations, p->topic, p->partition, p->offset);
+    offsets_begin_anew(recreations->offsets, p->topic, p->partition, p->offset);
+    drop(recreations, p->topic, p->partition);
     offsets_set_topic_id(
         recreations->offsets, p->topic, p->partition, topic_ids_get(&recreations->ids, p->topic));
     recreations_forget(recreations, p->topic, p->partition);
@@ -238,9 +242,11 @@ static bool begin_anew(struct recreations *recreations, const rd_kafka_topic_par
 }
 
 /* The topic is there again, with fewer partitions. A cooperative group leaves one that is gone with
- * who had it. */
+ * who had it, and who does not follow it any more then. */
 static bool is_gone(const struct recreations *recreations, const rd_kafka_topic_partition_t *p) {
+    struct offsets_state state;
     rd_kafka_topic_partition_t first = {.topic = p->topic};
+    if (!offsets_get(recreations->offsets, p->topic, p->partition, &state)) return true;
     return p->partition > 0 && locate(recreations, &first) == RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
@@ -254,12 +260,19 @@ static int begin_found(
         if (!has(recreations->found, &p)) continue;
         rd_kafka_resp_err_t code = locate(recreations, &p);
         if (code == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION && is_gone(recreations, &p)) {
-            (void)recreations_cut(recreations, p.topic, p.partition, 0);
+            offsets_revoke(recreations->offsets, p.topic, p.partition);
+            drop(recreations, p.topic, p.partition);
         } else if (code != RD_KAFKA_RESP_ERR_NO_ERROR || !begin_anew(recreations, &p)) {
             waiting++;
         }
     }
     return waiting;
+}
+
+void recreations_note(
+    struct recreations *recreations, const rd_kafka_topic_partition_list_t *partitions) {
+    for (int i = 0; i < partitions->cnt; i++) add(recreations->found, &partitions->elems[i]);
+    (void)begin_found(recreations, partitions);
 }
 
 static void take_off(rd_kafka_topic_partition_list_t *partitions,
@@ -271,10 +284,7 @@ static void take_off(rd_kafka_topic_partition_list_t *partitions,
 
 bool recreations_serve(
     struct recreations *recreations, rd_kafka_topic_partition_list_t *partitions) {
-    if (partitions->cnt == 0) {
-        recreations->clean_ns = clock_ns();
-        return true;
-    }
+    if (partitions->cnt == 0) return true;
     if (recreations->look == LOOK_NONE && clock_ns() < recreations->next_look_ns) return false;
     if (recreations->look == LOOK_NONE) begin_look(recreations, partitions);
     bool is_told = wait_for_look(recreations, 0) == LOOK_TOLD;
@@ -285,7 +295,6 @@ bool recreations_serve(
     int count = partitions->cnt;
     take_off(partitions, recreations->unsure);
     bool is_clean = is_told && waiting == 0 && partitions->cnt == count;
-    if (is_clean) recreations->clean_ns = recreations->began_ns;
     recreations->next_look_ns = is_clean ? 0 : clock_ns_in(PAUSE_MS);
     return is_told;
 }

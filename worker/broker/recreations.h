@@ -9,8 +9,8 @@
  * partition has the id that its topic had when it was taken over, and another id says the same,
  * whatever was committed meanwhile. The group is then asked only until the ids are known. A commit
  * that was sent before the topic was deleted may yet arrive after: the id in its text tells the
- * next owner (ownership.c). Transactions ask for a look that begins once their last message was
- * read (claim.h).
+ * next owner (ownership.c). Transactions make sure by themselves, once their
+ * offsets are on their way (transaction.c), and tell what they find.
  *
  * Without an answer nothing is committed: running something again is better than losing it.
  *
@@ -45,8 +45,6 @@ struct recreations {
     enum look look;                         /* the one under way */
     rd_kafka_topic_partition_list_t *asked; /* by it; NULL: none is under way */
     rd_kafka_topic_partition_list_t *unsure; /* for which the last one could not tell */
-    uint64_t began_ns;                       /* the one under way */
-    uint64_t clean_ns; /* when the last one began that found nothing, and was sure; 0: none */
     const rd_kafka_topic_partition_t
         *checked; /* its log is shorter than what was read; NULL: none */
     uint64_t next_look_ns;
@@ -78,6 +76,10 @@ const char *recreations_get_id(const struct recreations *recreations, const char
  */
 MUST_CHECK bool recreations_serve(
     struct recreations *recreations, rd_kafka_topic_partition_list_t *partitions);
+
+/** Somebody else has found that these partitions have another log. */
+void recreations_note(
+    struct recreations *recreations, const rd_kafka_topic_partition_list_t *partitions);
 
 /**
  * What was read of a partition from `end` on is of another log, or of an end that its log has lost:

@@ -123,7 +123,8 @@ bool resets_move(struct resets *resets, const rd_kafka_message_t *message, struc
     if (message->offset >= from) return move_up(resets, topic, message, from, failure);
     enum log_identity identity = recreations_check(resets->recreations, topic, partition);
     if (identity == LOG_IS_OTHER) return true;
-    if (identity == LOG_IS_UNKNOWN) { /* it is reset once more, and looked at again */
+    /* What is unknown yet is reset once more, and looked at again. */
+    if (identity == LOG_IS_UNKNOWN || offsets_are_under_way(resets->recreations->offsets)) {
         go_on_at(resets, topic, partition, from, failure);
         return true;
     }

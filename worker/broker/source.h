@@ -52,10 +52,6 @@ struct source_operations {
     enum err (*poll)(struct source *source, int timeout_ms, struct delivery **ret, bool *at_end,
         struct error *err);
 
-    /** Does what poll() does beside bringing messages. Where poll() is not called for a while, this
-     * is called steadily. Intake thread only; NULL: nothing. */
-    void (*serve)(struct source *source);
-
     /** While paused, poll() brings nothing (messages already fetched excepted). Intake thread only.
      */
     void (*pause)(struct source *source, bool paused);
@@ -206,10 +202,6 @@ static inline uint64_t source_rebalance_count(struct source *source) {
 MUST_CHECK static inline enum err source_poll(
     struct source *source, int timeout_ms, struct delivery **ret, bool *at_end, struct error *err) {
     return source->operations->poll(source, timeout_ms, ret, at_end, err);
-}
-
-static inline void source_serve(struct source *source) {
-    if (source->operations->serve != NULL) source->operations->serve(source);
 }
 
 static inline void source_pause(struct source *source, bool paused) {

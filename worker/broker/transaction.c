@@ -14,7 +14,8 @@
 enum {
     START_WAIT_MS = 1000,   /* for one try to take over our id */
     OFFSETS_WAIT_MS = 5000, /* for one try to send offsets */
-    UNTIL_TIMEOUT_MS = -1,  /* what is left of transaction.timeout.ms */
+    WITNESS_WAIT_MS = 2000,
+    UNTIL_TIMEOUT_MS = -1, /* what is left of transaction.timeout.ms */
     RETRY_MS = 100,
     REPEAT_MAX_MS = 1600,   /* the first repetition waits RETRY_MS, the next twice as long ... */
     REPLACE_WAIT_MS = 5000, /* longer than a heartbeat: by then a lost name is known */
@@ -29,6 +30,7 @@ enum phase {
     PHASE_OPEN,       /* records are sent */
     PHASE_DELIVERING, /* no more are sent; the brokers have not acknowledged all of them */
     PHASE_OFFSETS,
+    PHASE_CHECKING, /* whether the offsets are of the topics that they are for */
     PHASE_COMMITTING,
     PHASE_ABORTING,
     PHASE_RETIRING, /* no transaction is open; the next one will have another producer */
@@ -45,6 +47,7 @@ struct transaction {
     rd_kafka_t *client; /* the producer's */
     const struct source *source;
     rd_kafka_t *consumer;    /* the source's */
+    rd_kafka_t *witness;     /* tells what the group has committed; NULL: it was not asked yet */
     struct offsets *offsets; /* the source's */
     struct member *member;   /* the source's */
     struct claim *claim;     /* the source's */
@@ -63,7 +66,6 @@ struct transaction {
 
     /* of the open transaction */
     uint64_t opened_ns, last_sent_ns;
-    uint64_t read_ns;   /* when it was opened, or its last message was read */
     uint64_t ending_ns; /* no more records are taken since then */
     uint64_t troubles;  /* the producer's count before the transaction */
     size_t sent_count, undelivered_count, answered_count;
@@ -71,6 +73,7 @@ struct transaction {
     bool is_crowded;              /* a batch of it was refused */
     bool is_claim;                /* it only commits a claim */
     rd_kafka_resp_err_t refusal;  /* why it must be aborted; 0: not because of a broker's answer */
+    const struct position **positions; /* that are committed with it */
     rd_kafka_topic_partition_list_t *commits;
     rd_kafka_consumer_group_metadata_t *group;
 
@@ -175,12 +178,12 @@ static bool is_wanted(struct transaction *t) {
     if (t->waiting.first != NULL || claim_is_asked(t->claim)) return true;
     bool is_time = t->is_flushing || clock_ns() - t->closed_ns >= t->interval_ns;
     return is_time && !t->has_settled && offsets_is_due(t->offsets) &&
-           !rd_kafka_assignment_lost(t->consumer) && claim_knows_topics(t->claim, t->closed_ns);
+           !rd_kafka_assignment_lost(t->consumer);
 }
 
 static void step_idle(struct transaction *t) {
     if (!is_wanted(t) || take_answer(t, rd_kafka_begin_transaction(t->client)) != ANSWER_OK) return;
-    t->opened_ns = t->last_sent_ns = t->read_ns = clock_ns();
+    t->opened_ns = t->last_sent_ns = clock_ns();
     t->sent_count = t->undelivered_count = t->answered_count = 0;
     t->has_failed = t->has_culprit = t->is_crowded = false;
     t->is_claim = claim_is_asked(t->claim);
@@ -190,7 +193,6 @@ static void step_idle(struct transaction *t) {
 }
 
 static void send_entry(struct transaction *t, struct entry *entry) {
-    const struct position *answers = entry->record->answers;
     entry->sent = *entry->record;
     entry->sent.on_settled = on_delivered;
     t->undelivered_count++;
@@ -202,7 +204,6 @@ static void send_entry(struct transaction *t, struct entry *entry) {
         entries_settle_before(&t->waiting, entry);
         return;
     }
-    if (answers != NULL && answers->read_ns > t->read_ns) t->read_ns = answers->read_ns;
     t->sent_count++;
     t->answered_count += entry->record->is_last;
     entries_add(&t->entries, entry);
@@ -213,7 +214,6 @@ static void step_open(struct transaction *t) {
     while (!t->is_claim && t->answered_count < t->messages_limit &&
            (entry = entries_take_first(&t->waiting)) != NULL)
         send_entry(t, entry);
-    (void)!claim_knows_topics(t->claim, t->read_ns); /* asks in time */
     uint64_t now_ns = clock_ns();
     if (t->is_flushing || t->has_failed || t->sent_count == 0 ||
         t->answered_count >= t->messages_limit || now_ns - t->opened_ns >= t->interval_ns ||
@@ -238,11 +238,10 @@ static bool take_commits(struct transaction *t) {
     if (t->is_claim) return (t->commits = claim_take(t->claim, &t->group)) != NULL;
     t->group = member_get(t->member, t->consumer);
     if (t->group == NULL) return false;
-    const struct position **positions = entries_list_answered(&t->entries, t->answered_count);
-    if (positions == NULL) return false;
+    t->positions = entries_list_answered(&t->entries, t->answered_count);
+    if (t->positions == NULL) return false;
     t->commits = rd_kafka_topic_partition_list_new(0);
-    bool is_ours = offsets_take_commits(t->offsets, positions, t->answered_count, add_commit, t);
-    free(positions);
+    bool is_ours = offsets_take_commits(t->offsets, t->positions, t->answered_count, add_commit, t);
     return is_ours && !t->has_failed;
 }
 
@@ -276,13 +275,10 @@ static void look_for_refusal(struct transaction *t) {
 }
 
 static void step_delivering(struct transaction *t) {
-    bool may_commit = t->is_claim || claim_knows_topics(t->claim, t->read_ns);
     if (!is_member(t)) return;
     if (t->has_failed) look_for_refusal(t);
-    if (t->has_failed || (!may_commit && clock_ns() - t->ending_ns >= t->patience_ns))
-        t->phase = PHASE_ABORTING;
-    else if (may_commit && t->undelivered_count == 0)
-        t->phase = take_commits(t) ? PHASE_OFFSETS : PHASE_ABORTING;
+    if (t->has_failed) t->phase = PHASE_ABORTING;
+    else if (t->undelivered_count == 0) t->phase = take_commits(t) ? PHASE_OFFSETS : PHASE_ABORTING;
 }
 
 /* librdkafka requires that a retry has the same arguments. */
@@ -292,8 +288,33 @@ static void step_offsets(struct transaction *t) {
         error =
             rd_kafka_send_offsets_to_transaction(t->client, t->commits, t->group, OFFSETS_WAIT_MS);
     enum answer answer = take_answer(t, error);
-    if (answer == ANSWER_OK) t->phase = PHASE_COMMITTING;
+    if (answer == ANSWER_OK) t->phase = t->commits->cnt > 0 ? PHASE_CHECKING : PHASE_COMMITTING;
     if (answer == ANSWER_ABORT) t->phase = PHASE_ABORTING;
+}
+
+static rd_kafka_t *witness_of(struct transaction *t) {
+    if (t->witness == NULL) t->witness = client_create_beside(t->consumer);
+    if (t->witness != NULL)
+        rd_kafka_poll(t->witness, 0); /* its callbacks, which may renew a token */
+    return t->witness;
+}
+
+/*
+ * While a topic is not there, librdkafka sends its offsets again and again; so another one of its
+ * name may have taken them, which they do not mean. Brokers then have forgotten what the group had
+ * committed for the one before. The offsets of a transaction that is open do not count yet.
+ */
+static void step_checking(struct transaction *t) {
+    rd_kafka_topic_partition_list_t *told = rd_kafka_topic_partition_list_copy(t->commits);
+    rd_kafka_t *witness = witness_of(t);
+    bool are_told = witness != NULL &&
+                    commit_list_fetch(witness, told, WITNESS_WAIT_MS) == RD_KAFKA_RESP_ERR_NO_ERROR;
+    for (int i = told->cnt - 1; i >= 0 && are_told; i--)
+        if (told->elems[i].offset >= 0 || !commit_list_is_known(&told->elems[i]))
+            rd_kafka_topic_partition_list_del_by_idx(told, i);
+    t->phase = are_told && told->cnt == 0 ? PHASE_COMMITTING : PHASE_ABORTING;
+    if (are_told && told->cnt > 0 && !t->is_claim) claim_tell_others(t->claim, told);
+    else rd_kafka_topic_partition_list_destroy(told);
 }
 
 /*
@@ -313,8 +334,10 @@ static void close_transaction(struct transaction *t, rd_kafka_resp_err_t code) {
     t->is_claim = false;
     if (t->commits != NULL) rd_kafka_topic_partition_list_destroy(t->commits);
     if (t->group != NULL) rd_kafka_consumer_group_metadata_destroy(t->group);
+    free(t->positions);
     t->commits = NULL;
     t->group = NULL;
+    t->positions = NULL;
     t->is_in_doubt = false;
     t->closed_ns = clock_ns();
 }
@@ -326,6 +349,7 @@ static void succeed(struct transaction *t) {
         const rd_kafka_topic_partition_t *p = &t->commits->elems[i];
         source_tell_committed(t->source, p->topic, p->partition, p->offset);
     }
+    if (!t->is_claim) offsets_commits_made(t->offsets, t->positions, t->answered_count);
     close_transaction(t, RD_KAFKA_RESP_ERR_NO_ERROR);
     t->phase = phase_of_next(t);
     t->is_replaced = false;
@@ -432,6 +456,7 @@ static void step(struct transaction *t) {
         [PHASE_OPEN] = step_open,
         [PHASE_DELIVERING] = step_delivering,
         [PHASE_OFFSETS] = step_offsets,
+        [PHASE_CHECKING] = step_checking,
         [PHASE_COMMITTING] = step_committing,
         [PHASE_ABORTING] = step_aborting,
         [PHASE_RETIRING] = step_retiring,
@@ -493,7 +518,8 @@ static enum err transaction_flush(struct sink *sink, int timeout_ms, struct erro
 static void abort_open(struct transaction *t) {
     uint64_t deadline_ns = clock_ns() + ABORT_WAIT_MS * 1000000ull;
     bool is_open = t->phase == PHASE_OPEN || t->phase == PHASE_DELIVERING ||
-                   t->phase == PHASE_OFFSETS || t->phase == PHASE_ABORTING;
+                   t->phase == PHASE_OFFSETS || t->phase == PHASE_CHECKING ||
+                   t->phase == PHASE_ABORTING;
     if (!is_open) return;
     rd_kafka_purge(t->client, RD_KAFKA_PURGE_F_QUEUE);
     while (t->undelivered_count > 0 && clock_ns() < deadline_ns)
@@ -512,6 +538,7 @@ static void transaction_destroy(struct sink *sink) {
     sink_destroy(t->producer); /* which settles what it still has */
     settle_lost(t);
     close_transaction(t, RD_KAFKA_RESP_ERR__DESTROY);
+    client_destroy(t->witness);
     free(t->transactional_id);
     free(t);
 }

@@ -15,7 +15,6 @@
 enum {
     POLL_MS = 100,
     DRAIN_POLL_MS = 10,
-    SERVE_MS = 2, /* between two times that the source is served while there is no room */
     /* Holding back shorter than this is done by not polling: pausing a consumer throws away what it
      * has fetched ahead. Longer, and it is paused and polled, so that it stays in its group. */
     HOLD_MS = 500,
@@ -89,17 +88,13 @@ static bool must_wait(struct stages *stages, bool is_holding) {
     return suspects_have_turn(stages->suspects) || is_full(stages, is_holding);
 }
 
-/* Waits for room; false where there is none after HOLD_MS. What ends the jobs in flight may need
- * the source. */
+/* Waits for room; false where there is none after HOLD_MS. */
 static bool wait_for_room(struct stages *stages, bool is_paused, struct room *ret) {
     pthread_mutex_lock(&stages->lock);
     bool full = must_wait(stages, is_paused);
     uint64_t until = clock_ns() + (is_paused ? DRAIN_POLL_MS : HOLD_MS) * 1000000ull;
     while (full && !stages_has_failed(stages) && clock_ns() < until) {
-        stages_wait(stages, SERVE_MS);
-        pthread_mutex_unlock(&stages->lock);
-        source_serve(stages->source);
-        pthread_mutex_lock(&stages->lock);
+        stages_wait(stages, DRAIN_POLL_MS);
         full = must_wait(stages, true);
     }
     if (!full) *ret = room_of(stages);
