@@ -95,18 +95,6 @@ TEST(an_answer_that_nobody_took_is_gone_with_its_claim) {
     assert_true(ask(claim, 8));
 }
 
-TEST(what_a_transaction_tells_is_taken_once) {
-    struct claim *claim = *state;
-    assert_null(claim_take_others(claim));
-    rd_kafka_topic_partition_list_t *others = rd_kafka_topic_partition_list_new(1);
-    claim_tell_others(claim, others);
-    others = rd_kafka_topic_partition_list_new(1);
-    claim_tell_others(claim, others); /* says it all */
-    assert_ptr_equal(claim_take_others(claim), others);
-    assert_null(claim_take_others(claim));
-    claim_tell_others(claim, others); /* goes with the claim */
-}
-
 #define F(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 TEST_MAIN() {
@@ -115,7 +103,6 @@ TEST_MAIN() {
         F(one_that_is_withdrawn_is_not_taken),
         F(the_answer_to_one_that_was_withdrawn_is_not_the_next_ones),
         F(an_answer_that_nobody_took_is_gone_with_its_claim),
-        F(what_a_transaction_tells_is_taken_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

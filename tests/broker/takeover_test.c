@@ -172,6 +172,24 @@ TEST(the_first_commit_for_a_log_is_the_first_until_it_is_made) {
     offsets_destroy(offsets);
 }
 
+TEST(a_partition_is_in_doubt_until_a_new_lease_starts) {
+    const char *topic;
+    int32_t partition;
+    struct position positions[10];
+    struct offsets *offsets = follow_ten(positions);
+    offsets_doubt(offsets, "jobs", 0);
+    assert_true(offsets_take_doubted(offsets, &topic, &partition));
+    assert_string_equal(topic, "jobs");
+    assert_int_equal(partition, 0);
+    assert_false(offsets_take_doubted(offsets, &topic, &partition));
+    offsets_doubt(offsets, "jobs", 0);
+    offsets_begin_anew(offsets, "jobs", 0, 0);
+    assert_false(offsets_take_doubted(offsets, &topic, &partition));
+    offsets_doubt(offsets, "jobs", 0); /* of what was taken before that */
+    assert_false(offsets_take_doubted(offsets, &topic, &partition));
+    offsets_destroy(offsets);
+}
+
 TEST(what_was_finished_is_not_counted_as_missing) {
     struct offsets *offsets = offsets_create();
     struct error err;
@@ -368,6 +386,7 @@ RUN_TESTS(T(a_commit_says_what_is_finished_above_it),
     T(another_log_begins_without_anything_of_the_one_before),
     T(a_partition_that_comes_back_is_followed_again_where_its_log_begins),
     T(the_first_commit_for_a_log_is_the_first_until_it_is_made),
+    T(a_partition_is_in_doubt_until_a_new_lease_starts),
     T(what_was_finished_is_not_counted_as_missing),
     T(after_two_takeovers_the_messages_of_the_window_begin_alone),
     T(takeovers_are_committed_until_all_of_their_window_is),

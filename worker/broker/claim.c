@@ -17,7 +17,6 @@ struct claim {
     rd_kafka_topic_partition_list_t *partitions; /* NULL unless it is ASKED */
     rd_kafka_consumer_group_metadata_t *group;   /* as well */
     rd_kafka_resp_err_t answer;
-    rd_kafka_topic_partition_list_t *others; /* that have another log; NULL: none */
 };
 
 struct claim *claim_create(void) {
@@ -37,7 +36,6 @@ static void drop(struct claim *claim) {
 void claim_destroy(struct claim *claim) {
     if (claim == NULL) return;
     drop(claim);
-    if (claim->others != NULL) rd_kafka_topic_partition_list_destroy(claim->others);
     pthread_mutex_destroy(&claim->lock);
     free(claim);
 }
@@ -99,19 +97,4 @@ void claim_answer(struct claim *claim, rd_kafka_resp_err_t code) {
     if (claim->standing == TAKEN) claim->standing = ANSWERED;
     else if (claim->standing == WITHDRAWN) claim->standing = FREE;
     pthread_mutex_unlock(&claim->lock);
-}
-
-void claim_tell_others(struct claim *claim, rd_kafka_topic_partition_list_t *partitions) {
-    pthread_mutex_lock(&claim->lock);
-    if (claim->others != NULL) rd_kafka_topic_partition_list_destroy(claim->others);
-    claim->others = partitions;
-    pthread_mutex_unlock(&claim->lock);
-}
-
-rd_kafka_topic_partition_list_t *claim_take_others(struct claim *claim) {
-    pthread_mutex_lock(&claim->lock);
-    rd_kafka_topic_partition_list_t *others = claim->others;
-    claim->others = NULL;
-    pthread_mutex_unlock(&claim->lock);
-    return others;
 }

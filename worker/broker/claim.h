@@ -4,11 +4,8 @@
  * client has given it up, it could arrive after later transactions, and set the group back behind
  * their commits. The brokers refuse a late request of a transaction.
  *
- * One claim at a time. A transaction also tells here what it has learned: that a topic was created
- * anew (recreations.h).
- *
- * Threads: ask(), get_answer(), withdraw() and take_others() are the consumer's, the others the
- * transactions'.
+ * One claim at a time. Threads: ask(), get_answer() and withdraw() are the consumer's, the others
+ * the transactions'.
  */
 #ifndef BROKER_CLAIM_H
 #define BROKER_CLAIM_H
@@ -50,15 +47,6 @@ MUST_CHECK bool claim_is_asked(struct claim *claim);
  */
 MUST_CHECK rd_kafka_topic_partition_list_t *claim_take(
     struct claim *claim, rd_kafka_consumer_group_metadata_t **group);
-
-/**
- * Tells the consumer of partitions that are read, and have another log than it knows. Takes
- * `partitions`.
- */
-void claim_tell_others(struct claim *claim, rd_kafka_topic_partition_list_t *partitions);
-
-/** Takes those partitions; NULL: there are none. The caller destroys the list. */
-rd_kafka_topic_partition_list_t *claim_take_others(struct claim *claim);
 
 /** Says how the commit of the claim that was taken has ended. Does nothing if none was taken. */
 void claim_answer(struct claim *claim, rd_kafka_resp_err_t code);

@@ -67,19 +67,12 @@ static bool is_leaving(const struct consumer *consumer, const char *topic, int32
                rd_kafka_topic_partition_list_find(consumer->leaving, topic, partition) != NULL);
 }
 
-/* Those that are not read any more are the next owner's. */
-static void follow_others(struct consumer *consumer) {
-    rd_kafka_topic_partition_list_t *others = claim_take_others(consumer->claim);
-    if (others == NULL) return;
-    rd_kafka_topic_partition_list_t *mine = assignment_get(consumer->client);
-    for (int i = others->cnt - 1; i >= 0; i--) {
-        const rd_kafka_topic_partition_t *p = &others->elems[i];
-        if (rd_kafka_topic_partition_list_find(mine, p->topic, p->partition) == NULL)
-            rd_kafka_topic_partition_list_del_by_idx(others, i);
-    }
-    recreations_note(&consumer->committer.recreations, others);
-    rd_kafka_topic_partition_list_destroy(mine);
-    rd_kafka_topic_partition_list_destroy(others);
+/* What transactions have found. */
+static void follow_doubts(struct consumer *consumer) {
+    const char *topic;
+    int32_t partition;
+    while (offsets_take_doubted(consumer->offsets, &topic, &partition))
+        recreations_note(&consumer->committer.recreations, topic, partition);
 }
 
 /* What is given back is committed with it, but by transactions: its topics are looked at meanwhile.
@@ -87,7 +80,7 @@ static void follow_others(struct consumer *consumer) {
 static void serve_commits(struct consumer *consumer) {
     bool in_transactions = consumer->claim != NULL;
     committer_serve(&consumer->committer);
-    if (in_transactions) follow_others(consumer);
+    follow_doubts(consumer);
     if (clock_ns() < consumer->next_commit_ns) return;
     rd_kafka_topic_partition_list_t *partitions = assignment_get(consumer->client);
     for (int i = partitions->cnt - 1; i >= 0 && !in_transactions; i--)

@@ -22,8 +22,9 @@ struct partition {
     char *topic;
     int32_t partition;
     bool is_assigned, is_leaving;
-    bool is_anew;   /* the group has nothing for its log yet */
-    uint32_t index; /* in the tracker */
+    bool is_anew;    /* the group has nothing for its log yet */
+    bool is_doubted; /* its log may be another one; until the lease ends */
+    uint32_t index;  /* in the tracker */
     uint32_t lease_count;
     int64_t lowest; /* OFFSET_UNKNOWN until the first offset is known */
     int64_t next;   /* above everything that has begun */
@@ -97,6 +98,7 @@ static void start_lease(struct partition *p, const struct offsets_commit *commit
     p->contested_end = committed->offset + committed->metadata.window;
     p->changes = p->taken_changes = 0;
     p->unfinished_count = p->started_count = 0;
+    p->is_doubted = false;
     memset(p->unfinished, 0, sizeof p->unfinished);
     memset(p->started, 0, sizeof p->started);
 }
@@ -538,6 +540,28 @@ void offsets_commits_made(
         if (p != NULL) finish(p, positions[i]->offset, now_ns);
     }
     pthread_mutex_unlock(&offsets->lock);
+}
+
+void offsets_doubt(struct offsets *offsets, const char *topic, int32_t partition) {
+    pthread_mutex_lock(&offsets->lock);
+    struct partition *p = find(offsets, topic, partition);
+    if (p != NULL && p->taken_changes != NEVER) p->is_doubted = true;
+    pthread_mutex_unlock(&offsets->lock);
+}
+
+bool offsets_take_doubted(struct offsets *offsets, const char **topic, int32_t *partition) {
+    bool any = false;
+    pthread_mutex_lock(&offsets->lock);
+    for (size_t i = 0; i < offsets->partition_count && !any; i++) {
+        struct partition *p = offsets->partitions[i];
+        any = p->is_assigned && p->is_doubted;
+        if (!any) continue;
+        p->is_doubted = false;
+        *topic = p->topic;
+        *partition = p->partition;
+    }
+    pthread_mutex_unlock(&offsets->lock);
+    return any;
 }
 
 bool offsets_are_under_way(struct offsets *offsets) {

@@ -177,6 +177,17 @@ void offsets_commits_failed(struct offsets *offsets);
 void offsets_commits_made(
     struct offsets *offsets, const struct position *const *positions, size_t count);
 
+/**
+ * One of them was for another log than there is now. Nothing happens if a new lease has started
+ * since it was taken.
+ */
+void offsets_doubt(struct offsets *offsets, const char *topic, int32_t partition);
+
+/** Takes a partition that is in doubt. False: there is none. The name is as offsets_at() tells it.
+ */
+MUST_CHECK bool offsets_take_doubted(
+    struct offsets *offsets, const char **topic, int32_t *partition);
+
 /** True from offsets_take_commits() until one of these: nobody knows what is committed. */
 MUST_CHECK bool offsets_are_under_way(struct offsets *offsets);
 

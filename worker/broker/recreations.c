@@ -269,10 +269,11 @@ static int begin_found(
     return waiting;
 }
 
-void recreations_note(
-    struct recreations *recreations, const rd_kafka_topic_partition_list_t *partitions) {
-    for (int i = 0; i < partitions->cnt; i++) add(recreations->found, &partitions->elems[i]);
-    (void)begin_found(recreations, partitions);
+void recreations_note(struct recreations *recreations, const char *topic, int32_t partition) {
+    rd_kafka_topic_partition_list_t *one = rd_kafka_topic_partition_list_new(1);
+    add(recreations->found, rd_kafka_topic_partition_list_add(one, topic, partition));
+    (void)begin_found(recreations, one);
+    rd_kafka_topic_partition_list_destroy(one);
 }
 
 static void take_off(rd_kafka_topic_partition_list_t *partitions,

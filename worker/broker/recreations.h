@@ -77,9 +77,8 @@ const char *recreations_get_id(const struct recreations *recreations, const char
 MUST_CHECK bool recreations_serve(
     struct recreations *recreations, rd_kafka_topic_partition_list_t *partitions);
 
-/** Somebody else has found that these partitions have another log. */
-void recreations_note(
-    struct recreations *recreations, const rd_kafka_topic_partition_list_t *partitions);
+/** Somebody else has found that this partition has another log. */
+void recreations_note(struct recreations *recreations, const char *topic, int32_t partition);
 
 /**
  * What was read of a partition from `end` on is of another log, or of an end that its log has lost:

@@ -307,14 +307,16 @@ static rd_kafka_t *witness_of(struct transaction *t) {
 static void step_checking(struct transaction *t) {
     rd_kafka_topic_partition_list_t *told = rd_kafka_topic_partition_list_copy(t->commits);
     rd_kafka_t *witness = witness_of(t);
-    bool are_told = witness != NULL &&
-                    commit_list_fetch(witness, told, WITNESS_WAIT_MS) == RD_KAFKA_RESP_ERR_NO_ERROR;
-    for (int i = told->cnt - 1; i >= 0 && are_told; i--)
-        if (told->elems[i].offset >= 0 || !commit_list_is_known(&told->elems[i]))
-            rd_kafka_topic_partition_list_del_by_idx(told, i);
-    t->phase = are_told && told->cnt == 0 ? PHASE_COMMITTING : PHASE_ABORTING;
-    if (are_told && told->cnt > 0 && !t->is_claim) claim_tell_others(t->claim, told);
-    else rd_kafka_topic_partition_list_destroy(told);
+    bool may_commit = witness != NULL && commit_list_fetch(witness, told, WITNESS_WAIT_MS) ==
+                                             RD_KAFKA_RESP_ERR_NO_ERROR;
+    for (int i = 0, count = may_commit ? told->cnt : 0; i < count; i++) {
+        const rd_kafka_topic_partition_t *p = &told->elems[i];
+        if (p->offset >= 0 || !commit_list_is_known(p)) continue;
+        if (!t->is_claim) offsets_doubt(t->offsets, p->topic, p->partition);
+        may_commit = false;
+    }
+    rd_kafka_topic_partition_list_destroy(told);
+    t->phase = may_commit ? PHASE_COMMITTING : PHASE_ABORTING;
 }
 
 /*
