@@ -230,6 +230,28 @@ TEST(a_static_member_that_closes_stays_and_one_that_unsubscribes_leaves) {
     broker_stop(&broker);
 }
 
+/* A static member that closes stays in its group. */
+TEST(partitions_that_come_while_a_static_leader_is_away_are_handed_out_once_it_joins_anew) {
+    struct broker broker;
+    struct rig leader;
+    broker_start(&broker, 1);
+    open_client(&leader, &broker, RD_KAFKA_CONSUMER, "leader");
+    subscribe(&leader, &broker);
+    WAIT_DOING(count_assigned(&leader), ==, 1, (void)0);
+    close_client(&leader);
+    broker_add_partitions(&broker, 2);
+    open_client(&leader, &broker, RD_KAFKA_CONSUMER, "leader");
+    subscribe(&leader, &broker);
+    WAIT_DOING(count_assigned(&leader), ==, 1, (void)0);
+    poll_for(&leader, SHORT_MS);
+    assert_int_equal(count_assigned(&leader), 1);
+    assert_int_equal(rd_kafka_unsubscribe(leader.client), RD_KAFKA_RESP_ERR_NO_ERROR);
+    subscribe(&leader, &broker);
+    WAIT_DOING(count_assigned(&leader), ==, 2, (void)0);
+    close_client(&leader);
+    broker_stop(&broker);
+}
+
 TEST(of_two_members_of_one_name_the_earlier_is_fenced) {
     struct broker broker;
     struct rig first, second;
@@ -790,6 +812,7 @@ TEST(a_record_that_is_too_large_is_refused_and_its_transaction_can_only_be_abort
 RUN_TESTS_AT_ONCE(T(members_share_partitions_and_one_that_leaves_gives_its_own_to_the_other),
     T(a_static_member_that_comes_back_has_its_partitions_and_the_other_notices_nothing),
     T(a_static_member_that_closes_stays_and_one_that_unsubscribes_leaves),
+    T(partitions_that_come_while_a_static_leader_is_away_are_handed_out_once_it_joins_anew),
     T(of_two_members_of_one_name_the_earlier_is_fenced), T(a_member_gets_partitions_that_are_added),
     T(a_cooperative_member_keeps_its_share_when_another_one_comes_and_goes),
     T(a_cooperative_member_that_takes_its_time_to_give_back_holds_up_what_moves_alone),

@@ -83,6 +83,18 @@ void group_use(const char *name) {
 
 /* ---- members ---- */
 
+static const struct topic *topic_of(const struct member *member, size_t i) {
+    return cluster_find_topic(member->topics[i]);
+}
+
+/* The leader takes it for what is handed out. */
+static void note_topics(const struct member *leader) {
+    for (size_t i = 0; i < leader->topic_count; i++) {
+        const struct topic *topic = topic_of(leader, i);
+        group->partition_counts[i] = topic != NULL ? topic->partition_count : 0;
+    }
+}
+
 static void rebalance(void) {
     uint64_t longest_ns = 0;
     if (group->is_rebalancing) return;
@@ -137,6 +149,7 @@ struct member *group_join(pid_t process, const char *instance, uint32_t session_
     member->session_ns = session_ms * 1000000ull;
     member->poll_interval_ns = poll_interval_ms * 1000000ull;
     member->polled_ns = member->joined_ns = scheduler_now_ns();
+    if (takes_over && group->members[0] == member) note_topics(member); /* KIP-814 */
     if (takes_over) return member;
     member->topic_count = topic_count < GROUP_TOPICS ? topic_count : GROUP_TOPICS;
     for (size_t i = 0; i < member->topic_count; i++)
@@ -200,6 +213,12 @@ static bool is_over(const struct member *member) {
     return scheduler_now_ns() - member->polled_ns >= member->poll_interval_ns;
 }
 
+/* It may come back as the static member that it is. */
+static bool is_away(const struct member *member) {
+    return member->abandoned_ns != UINT64_MAX ||
+           scheduler_silence_ns(member->process, member->joined_ns) > 0;
+}
+
 static bool wants(const struct member *member, const char *topic) {
     for (size_t i = 0; i < member->topic_count; i++)
         if (strcmp(member->topics[i], topic) == 0) return true;
@@ -222,10 +241,6 @@ static void assign_topic(const struct topic *topic) {
         int32_t share = topic->partition_count / count + (i < topic->partition_count % count);
         for (; share > 0; share--, next++) give(takers[i], topic->name, next);
     }
-}
-
-static const struct topic *topic_of(const struct member *member, size_t i) {
-    return cluster_find_topic(member->topics[i]);
 }
 
 static struct sticky_partition *find_sticky(const struct place *places,
@@ -284,9 +299,9 @@ static void complete(void) {
     group->generation++;
     for (size_t i = 0; i < group->member_count; i++) group->members[i]->count = 0;
     const struct member *first = group->member_count > 0 ? group->members[0] : NULL;
+    if (first != NULL) note_topics(first);
     for (size_t i = 0; first != NULL && i < first->topic_count; i++) {
         const struct topic *topic = topic_of(first, i);
-        group->partition_counts[i] = topic != NULL ? topic->partition_count : 0;
         if (topic != NULL && !first->is_cooperative) assign_topic(topic);
     }
     if (first != NULL && first->is_cooperative) assign_stickily();
@@ -298,6 +313,7 @@ static bool have_topics_changed(void) {
     if (scheduler_now_ns() < group->next_look_ns) return false;
     group->next_look_ns = scheduler_now_ns() + LOOK_MS * 1000000ull;
     const struct member *first = group->member_count > 0 ? group->members[0] : NULL;
+    if (first != NULL && is_away(first)) return false;
     for (size_t i = 0; first != NULL && i < first->topic_count; i++) {
         const struct topic *topic = topic_of(first, i);
         if (group->partition_counts[i] != (topic != NULL ? topic->partition_count : 0)) return true;

@@ -181,13 +181,20 @@ static bool ends(const rd_kafka_t *client) {
     return client->closing_queue != NULL || client->subscription == NULL;
 }
 
+/* The end of a subscription, whether there is another one or not. */
+static void end_subscription(rd_kafka_t *client) {
+    leave(client, client->closing_queue != NULL);
+    client->is_closed = client->closing_queue != NULL;
+    client->has_unsubscribed = client->rejoins = false;
+}
+
 static void serve_eager(rd_kafka_t *client, enum group_standing standing) {
-    bool has_to_give = ends(client) || standing == GROUP_GONE || standing == GROUP_REJOIN;
+    bool is_over = ends(client) || client->has_unsubscribed;
+    bool has_to_give = is_over || standing == GROUP_GONE || standing == GROUP_REJOIN;
     if (has_to_give && client->reading_count > 0) {
         give_back(client);
-    } else if (ends(client)) {
-        leave(client, client->closing_queue != NULL);
-        client->is_closed = client->closing_queue != NULL;
+    } else if (is_over) {
+        end_subscription(client);
     } else if (standing == GROUP_GONE) {
         if (client->fatal == RD_KAFKA_RESP_ERR_NO_ERROR && look_for_topics(client)) join(client);
     } else if (standing == GROUP_REJOIN) {
@@ -280,13 +287,6 @@ static void join_with_owned(rd_kafka_t *client) {
     client->is_joining = true;
 }
 
-/* The end of a subscription, whether there is another one or not. */
-static void end_subscription(rd_kafka_t *client) {
-    leave(client, client->closing_queue != NULL);
-    client->is_closed = client->closing_queue != NULL;
-    client->has_unsubscribed = client->rejoins = false;
-}
-
 /* One step of rdkafka_cgrp.c of librdkafka 2.12. */
 static void step(rd_kafka_t *client, enum group_standing standing) {
     rd_kafka_topic_partition_list_t *added = client->added;
@@ -354,7 +354,7 @@ rd_kafka_resp_err_t rd_kafka_subscribe(
 rd_kafka_resp_err_t rd_kafka_unsubscribe(rd_kafka_t *client) {
     if (client->subscription != NULL) rd_kafka_topic_partition_list_destroy(client->subscription);
     client->subscription = NULL;
-    client->has_unsubscribed = client->is_cooperative;
+    client->has_unsubscribed = true;
     return RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 

@@ -27,6 +27,7 @@ enum {
     AWAY_MS = 1000,
     CLAIM_MS = 100, /* from an assignment to the commit that claims it */
     SESSION_MS = 20000,
+    DRAIN_MS = 30000,
     TRANSACTION_MS = 10000
 };
 
@@ -595,6 +596,29 @@ TEST(partitions_that_a_topic_gets_are_read_from_their_start_also_by_who_reads_th
     play_both(add_partitions);
 }
 
+/* The group's leader was away as a static member while the topic got partitions. It comes back to
+ * what it had, and not as the leader, in its own eyes; so nobody hands them out (KIP-814). */
+static bool add_partitions_to_static(struct scenario *scenario) {
+    begin(scenario, 1, true, false);
+    struct worker *worker = add_worker(scenario, "worker", "");
+    worker->is_static = true;
+    worker_start(worker);
+    send_jobs(scenario, 0, 5);
+    NEED(await_all(scenario, SOON_MS));
+    pass_ms(SOON_MS); /* what is finished is committed */
+    scheduler_kill(worker->process);
+    cluster_add_partitions(WORLD_JOBS, 2);
+    send_jobs(scenario, 1, 5);
+    pass_ms(AWAY_MS);
+    worker_start(worker);
+    NEED(await_all(scenario, DRAIN_MS + 4 * SOON_MS));
+    return is_as_promised(scenario);
+}
+
+TEST(partitions_that_a_topic_gets_while_a_static_leader_is_away_find_an_owner) {
+    play_both(add_partitions_to_static);
+}
+
 /* The brokers go away while the worker claims its partition, and come back with another topic,
  * whose jobs arrive before anything tells of it. */
 static bool create_anew(struct scenario *scenario) {
@@ -688,6 +712,7 @@ RUN_TESTS_AT_ONCE(
     T(residents_are_dropped_where_the_log_lost_its_end_and_no_job_is_taken_for_an_earlier_one),
     T(a_commit_that_was_moved_with_its_text_loses_no_job),
     T(partitions_that_a_topic_gets_are_read_from_their_start_also_by_who_reads_the_latest),
+    T(partitions_that_a_topic_gets_while_a_static_leader_is_away_find_an_owner),
     T(jobs_of_a_topic_that_was_created_anew_are_answered_once_in_transactions),
     T(a_claim_that_outlasts_its_topic_is_no_claim_of_the_next_one),
     T(a_topic_that_is_created_anew_with_fewer_partitions_holds_up_no_job_of_a_cooperative_group))

@@ -269,7 +269,7 @@ static void on_assigned(
     consumer->is_cooperative = assignment_is_cooperative(consumer->client);
     consumer->source.group = SOURCE_GROUP_MEMBER;
     source_add_rebalance(&consumer->source);
-    if (consumer->is_cooperative) orphans_begin(&consumer->orphans);
+    orphans_begin(&consumer->orphans);
     member_enter(consumer->member, consumer->client);
     arrival_begin(&consumer->arrival, partitions);
     (consumer->is_closing ? refuse_arriving : serve_arriving)(consumer);

@@ -147,7 +147,7 @@ static void tell(const struct orphans *orphans, const rd_kafka_topic_partition_l
     assignment_text(found, names, sizeof names);
     client_say(orphans->events, LOG_WARN,
         "leaves the group and joins it again, so that %s find an owner: a member that was killed "
-        "while it gave them back left them to nobody",
+        "left them to nobody",
         names);
 }
 

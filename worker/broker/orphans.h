@@ -1,12 +1,14 @@
 /**
  * Finds partitions of the job topics that no member of the group has, and that nobody would ever
- * get.
+ * get. A static member, who comes back within the session timeout under the same
+ * group.instance.id, may leave some:
  *
- * A cooperative group moves a partition in two steps: its owner gives it back and joins again, and
- * then it is handed out. An owner that dies in between and comes back under the same
- * group.instance.id, within the session timeout, is given what it was to keep, and knows of no
- * second step. The brokers take the group for stable, and the partition is read by nobody. (KIP-345
- * and KIP-429; no protocol of clients alone can see it.)
+ * - A cooperative group moves a partition in two steps: its owner gives it back and joins again,
+ *   and then it is handed out. One that died in between is given what it was to keep, and knows of
+ *   no second step. The brokers take the group for stable (KIP-345 and KIP-429; no protocol of
+ *   clients alone can see it).
+ * - The leader of a group sees that a topic got partitions, and has them handed out. One that was
+ *   away at that time takes those that it finds for handed out already (KIP-814).
  *
  * So a static member looks at its group once after it was first assigned partitions, and once more
  * after `drain_timeout_ms` if it saw orphans, because by then every owner that lives has given back

@@ -269,13 +269,6 @@ static int begin_found(
     return waiting;
 }
 
-void recreations_note(struct recreations *recreations, const char *topic, int32_t partition) {
-    rd_kafka_topic_partition_list_t *one = rd_kafka_topic_partition_list_new(1);
-    add(recreations->found, rd_kafka_topic_partition_list_add(one, topic, partition));
-    (void)begin_found(recreations, one);
-    rd_kafka_topic_partition_list_destroy(one);
-}
-
 static void take_off(rd_kafka_topic_partition_list_t *partitions,
     const rd_kafka_topic_partition_list_t *uncommitted) {
     for (int i = 0; i < uncommitted->cnt; i++)
@@ -339,4 +332,14 @@ enum log_identity recreations_check(
     (void)begin_found(recreations, one);
     rd_kafka_topic_partition_list_destroy(one);
     return ret;
+}
+
+/* Looks first: the id that is known may be that of the topic before. */
+void recreations_note(struct recreations *recreations, const char *topic, int32_t partition) {
+    rd_kafka_topic_partition_list_t *one = rd_kafka_topic_partition_list_new(1);
+    const rd_kafka_topic_partition_t *p = rd_kafka_topic_partition_list_add(one, topic, partition);
+    (void)look_now(recreations, one, clock_ns_in(WAIT_MS));
+    add(recreations->found, p);
+    (void)begin_found(recreations, one);
+    rd_kafka_topic_partition_list_destroy(one);
 }

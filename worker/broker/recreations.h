@@ -77,7 +77,8 @@ const char *recreations_get_id(const struct recreations *recreations, const char
 MUST_CHECK bool recreations_serve(
     struct recreations *recreations, rd_kafka_topic_partition_list_t *partitions);
 
-/** Somebody else has found that this partition has another log. */
+/** Somebody else has found that this partition has another log: it is begun anew. Waits, not long.
+ */
 void recreations_note(struct recreations *recreations, const char *topic, int32_t partition);
 
 /**
