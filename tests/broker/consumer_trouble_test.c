@@ -6,6 +6,21 @@
 #include "support/at_once.h"
 #include "support/wait.h"
 
+TEST(a_member_that_stops_outside_its_group_ends_well) {
+    struct broker broker;
+    struct events events = {0};
+    struct position position;
+    if (!kafka_obeys()) skip(); /* real brokers do not refuse at will */
+    broker_start(&broker, 1);
+    broker_produce(&broker, 0, 0, 1);
+    struct source *source = consumer_start(&broker, &events, NULL);
+    consumer_take_many(source, &position, 1);
+    broker_refuse(&broker, REQUEST_OFFSET_COMMIT, RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID, 100);
+    source_finish(source, &position);
+    consumer_stop(source);
+    broker_stop(&broker);
+}
+
 TEST(a_commit_that_fails_is_reported_once_and_made_again) {
     struct broker broker;
     struct events events = {0};
@@ -138,7 +153,8 @@ TEST(closing_without_a_broker_gives_up_in_time) {
     broker_stop(&broker);
 }
 
-RUN_TESTS_AT_ONCE(T(a_commit_that_fails_is_reported_once_and_made_again),
+RUN_TESTS_AT_ONCE(T(a_member_that_stops_outside_its_group_ends_well),
+    T(a_commit_that_fails_is_reported_once_and_made_again),
     T(who_is_put_out_of_its_group_while_it_takes_partitions_over_joins_again),
     T(a_group_that_may_not_be_joined_is_the_end),
     T(nothing_is_committed_before_the_group_tells_that_its_topic_is_the_same),

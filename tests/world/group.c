@@ -215,8 +215,7 @@ static bool is_over(const struct member *member) {
 
 /* It may come back as the static member that it is. */
 static bool is_away(const struct member *member) {
-    return member->abandoned_ns != UINT64_MAX ||
-           scheduler_silence_ns(member->process, member->joined_ns) > 0;
+    return member->abandoned_ns != UINT64_MAX || scheduler_is_silent(member->process);
 }
 
 static bool wants(const struct member *member, const char *topic) {

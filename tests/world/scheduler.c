@@ -437,13 +437,22 @@ void scheduler_freeze(pid_t id, uint64_t until_ns) {
     process->silent_since_ns = world->now_ns;
 }
 
+static bool is_silent(const struct process *process) {
+    return process->has_ended || process->frozen_until_ns > world->now_ns;
+}
+
+bool scheduler_is_silent(pid_t id) {
+    const struct process *process = find_process(id);
+    return process != NULL && is_silent(process);
+}
+
 uint64_t scheduler_silence_ns(pid_t id, uint64_t since_ns) {
     const struct process *process = find_process(id);
     if (process == NULL || process->silent_since_ns == UINT64_MAX ||
         process->silent_since_ns < since_ns)
         return 0;
-    bool is_silent = process->has_ended || process->frozen_until_ns > world->now_ns;
-    return (is_silent ? world->now_ns : process->frozen_until_ns) - process->silent_since_ns;
+    return (is_silent(process) ? world->now_ns : process->frozen_until_ns) -
+           process->silent_since_ns;
 }
 
 bool scheduler_has_ended(pid_t id, int *status) {

@@ -81,6 +81,9 @@ void scheduler_kill(pid_t process);
 /** A process whose threads do not run until the given time. */
 void scheduler_freeze(pid_t process, uint64_t until_ns);
 
+/** Whether it is dead, or frozen. */
+bool scheduler_is_silent(pid_t process);
+
 /** How long the process has not run, or did not before it ran again: it is dead, or was frozen. 0:
  * it always ran since `since_ns`. */
 uint64_t scheduler_silence_ns(pid_t process, uint64_t since_ns);
