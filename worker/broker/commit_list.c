@@ -44,6 +44,19 @@ bool commit_list_is_known(const rd_kafka_topic_partition_t *element) {
     return element->opaque == KNOWN;
 }
 
+rd_kafka_resp_err_t commit_list_find_known(
+    rd_kafka_t *client, rd_kafka_topic_partition_list_t *partitions, int timeout_ms) {
+    rd_kafka_topic_partition_list_t *told = rd_kafka_topic_partition_list_copy(partitions);
+    rd_kafka_resp_err_t code = commit_list_fetch(client, told, timeout_ms);
+    for (int i = 0; i < partitions->cnt && code == RD_KAFKA_RESP_ERR_NO_ERROR; i++) {
+        rd_kafka_topic_partition_t *p = &partitions->elems[i];
+        if (told->elems[i].offset >= 0) p->opaque = KNOWN;
+        else if (commit_list_is_known(p)) code = RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
+    }
+    rd_kafka_topic_partition_list_destroy(told);
+    return code;
+}
+
 /* Where reading starts without a committed offset. RD_KAFKA_OFFSET_INVALID: nowhere. */
 static int64_t start_of(rd_kafka_t *client) {
     char reset[32] = "";
@@ -152,6 +165,7 @@ rd_kafka_resp_err_t commit_list_find_ends(
 
 bool commit_list_get(const rd_kafka_topic_partition_t *element, struct offsets_commit *ret) {
     ret->offset = element->offset >= 0 ? element->offset : OFFSET_UNKNOWN;
+    ret->is_first = !commit_list_is_known(element);
     return commit_metadata_decode(
         slice_of(element->metadata, element->metadata_size), ret->offset, &ret->metadata);
 }

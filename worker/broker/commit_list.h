@@ -33,6 +33,13 @@ void commit_list_mark_known(rd_kafka_topic_partition_list_t *partitions);
 MUST_CHECK bool commit_list_is_known(const rd_kafka_topic_partition_t *element);
 
 /**
+ * Asks the group, and marks those for which it has something by now. Errors and waits: as
+ * commit_list_fetch(), and an error if it has nothing more for one that is marked.
+ */
+rd_kafka_resp_err_t commit_list_find_known(
+    rd_kafka_t *client, rd_kafka_topic_partition_list_t *partitions, int timeout_ms);
+
+/**
  * Gives partitions without a committed offset the offset where reading starts: the start of their
  * log if they have RD_KAFKA_OFFSET_BEGINNING instead of one, or where
  * `auto.offset.reset` says, if the group is new to their topic (with `error` they stay without), or

@@ -221,7 +221,8 @@ enum err offsets_assign(struct offsets *offsets, const char *topic, int32_t part
     if (p == NULL) p = add(offsets, topic, partition);
     if (p != NULL) {
         p->is_assigned = true;
-        p->is_leaving = p->is_anew = false;
+        p->is_leaving = false;
+        p->is_anew = committed->is_first;
         start_lease(p, is_possible(committed->offset) ? committed : &nothing);
     }
     pthread_mutex_unlock(&offsets->lock);
@@ -533,8 +534,6 @@ void offsets_commits_made(
     uint64_t now_ns = clock_ns();
     pthread_mutex_lock(&offsets->lock);
     offsets->are_under_way = false;
-    for (size_t i = 0; i < offsets->partition_count; i++)
-        if (offsets->partitions[i]->taken_changes != NEVER) offsets->partitions[i]->is_anew = false;
     for (size_t i = 0; i < count; i++) {
         struct partition *p = find_lease(offsets, positions[i]->lease);
         if (p != NULL) finish(p, positions[i]->offset, now_ns);
@@ -542,10 +541,13 @@ void offsets_commits_made(
     pthread_mutex_unlock(&offsets->lock);
 }
 
-void offsets_doubt(struct offsets *offsets, const char *topic, int32_t partition) {
+void offsets_note_told(
+    struct offsets *offsets, const char *topic, int32_t partition, bool has_something) {
     pthread_mutex_lock(&offsets->lock);
     struct partition *p = find(offsets, topic, partition);
-    if (p != NULL && p->taken_changes != NEVER) p->is_doubted = true;
+    bool is_same = p != NULL && p->taken_changes != NEVER;
+    if (is_same && has_something) p->is_anew = false;
+    else if (is_same) p->is_doubted = true;
     pthread_mutex_unlock(&offsets->lock);
 }
 

@@ -52,8 +52,7 @@ struct offsets_state {
 /** What a group has committed for a partition. */
 struct offsets_commit {
     int64_t offset; /* OFFSET_UNKNOWN: nothing */
-    bool is_first;  /* the group has nothing yet for this log, which is read since it was begun anew
-                     */
+    bool is_first;  /* as far as is known, the group has nothing for this log yet */
     struct commit_metadata metadata;
 };
 
@@ -173,15 +172,17 @@ MUST_CHECK bool offsets_take_commits(struct offsets *offsets,
 /** The commits that offsets_take_commits() took failed: they are due again. */
 void offsets_commits_failed(struct offsets *offsets);
 
-/** They were made, and the messages at `positions` finish with them. */
+/** They were made; the messages at `positions` finish with them. */
 void offsets_commits_made(
     struct offsets *offsets, const struct position *const *positions, size_t count);
 
 /**
- * One of them was for another log than there is now. Nothing happens if a new lease has started
- * since it was taken.
+ * Says of one of them whether the group has something for the partition: commits are not the first
+ * any more, or the partition is in doubt, because they were for another log than there is now.
+ * Nothing happens if a new lease has started since the commit was taken.
  */
-void offsets_doubt(struct offsets *offsets, const char *topic, int32_t partition);
+void offsets_note_told(
+    struct offsets *offsets, const char *topic, int32_t partition, bool has_something);
 
 /** Takes a partition that is in doubt. False: there is none. The name is as offsets_at() tells it.
  */

@@ -139,9 +139,9 @@ static rd_kafka_resp_err_t find_and_mark(struct committer *committer, uint64_t o
     return RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
-/* IN_PROGRESS: a topic was created anew while its partition was claimed; it is claimed again. */
-static rd_kafka_resp_err_t confirm_ids(struct committer *committer,
-    const rd_kafka_topic_partition_list_t *partitions, int timeout_ms) {
+/* An error: it is claimed again, maybe because its topic was created anew meanwhile. */
+static rd_kafka_resp_err_t confirm(struct committer *committer, bool in_transactions,
+    rd_kafka_topic_partition_list_t *partitions, int timeout_ms) {
     struct offsets_commit claimed;
     rd_kafka_resp_err_t code =
         recreations_learn_ids(&committer->recreations, partitions, timeout_ms);
@@ -151,6 +151,8 @@ static rd_kafka_resp_err_t confirm_ids(struct committer *committer,
         if (commit_list_get(p, &claimed) && topic_ids_differ(claimed.metadata.topic_id, id))
             code = RD_KAFKA_RESP_ERR__IN_PROGRESS;
     }
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR && in_transactions)
+        code = commit_list_find_known(committer->client, partitions, timeout_ms);
     return code;
 }
 
@@ -177,7 +179,8 @@ rd_kafka_resp_err_t ownership_claim(struct committer *committer, struct claim *c
         if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
             code = commit_marks(committer, claim, partitions, timeout_ms);
     }
-    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) code = confirm_ids(committer, partitions, timeout_ms);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
+        code = confirm(committer, claim != NULL, partitions, timeout_ms);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) committer->has_claimed = true;
     for (int i = 0; i < partitions->cnt && code == RD_KAFKA_RESP_ERR_NO_ERROR; i++)
         if (partitions->elems[i].offset >= 0) tell_takeovers(committer, &partitions->elems[i]);

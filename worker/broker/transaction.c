@@ -311,9 +311,10 @@ static void step_checking(struct transaction *t) {
                                              RD_KAFKA_RESP_ERR_NO_ERROR;
     for (int i = 0, count = may_commit ? told->cnt : 0; i < count; i++) {
         const rd_kafka_topic_partition_t *p = &told->elems[i];
-        if (p->offset >= 0 || !commit_list_is_known(p)) continue;
-        if (!t->is_claim) offsets_doubt(t->offsets, p->topic, p->partition);
-        may_commit = false;
+        bool has_something = p->offset >= 0;
+        if (!has_something && !commit_list_is_known(p)) continue;
+        if (!t->is_claim) offsets_note_told(t->offsets, p->topic, p->partition, has_something);
+        if (!has_something) may_commit = false;
     }
     rd_kafka_topic_partition_list_destroy(told);
     t->phase = may_commit ? PHASE_COMMITTING : PHASE_ABORTING;
