@@ -3,6 +3,7 @@
  *     test_world_world FIRST_SEED [COUNT [EVENTS]]
  * runs those seeds, as many at a time as there are processors. Of a single one it tells what
  * happens. EVENTS is a sum of enum world_event. */
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,18 +27,39 @@ enum {
 static const uint64_t once_failed[] = {
     26, 33, 63, 75, 349, 1544, 426, 7034, 10611, 20117, 260, 498};
 
+/* Those that this process may use, at most as many as it can count. */
+static size_t list_processors(size_t ret[static PROCESSORS_MAX]) {
+    size_t count = 0;
+    cpu_set_t allowed;
+    assert_int_equal(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    for (size_t i = 0; i < CPU_SETSIZE && count < PROCESSORS_MAX; i++)
+        if (CPU_ISSET(i, &allowed)) ret[count++] = i;
+    return count;
+}
+
+/* Of all threads of a world one runs at a time: none has to wait for another processor to wake. */
+static void stay_on(size_t processor) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(processor, &one);
+    (void)sched_setaffinity(0, sizeof one, &one);
+}
+
 /* In a process of its own, since what it leaves goes with it. */
 struct running {
-    pid_t process; /* 0: none */
+    size_t processor; /* that it stays on */
+    pid_t process;    /* 0: none */
     uint64_t seed;
     char *folder;
 };
 
 static void start(struct running *running, struct world_options options) {
-    *running = (struct running){.seed = options.seed, .folder = scratch_create()};
+    running->seed = options.seed;
+    running->folder = scratch_create();
     running->process = fork();
     assert_true(running->process >= 0);
     if (running->process > 0) return;
+    stay_on(running->processor);
     options.folder = running->folder;
     _exit(world_run(&options) ? 0 : 1);
 }
@@ -60,7 +82,8 @@ static bool await_one(struct running *running, size_t count, uint64_t *failed_se
 /* Tells the shortest life of a world that still fails: what it draws does not depend on when it
  * ends. */
 static void tell_shortest(uint64_t seed, uint32_t events) {
-    struct running running;
+    size_t processors[PROCESSORS_MAX];
+    struct running running = {.processor = processors[list_processors(processors) - 1]};
     struct world_options options = {.seed = seed, .events = events};
     do {
         options.steps_max++;
@@ -75,9 +98,10 @@ static void tell_shortest(uint64_t seed, uint32_t events) {
 
 /* Returns how many failed, and tells of one; `tells`: of all. */
 static size_t run(uint64_t first, uint64_t count, uint32_t events, bool tells) {
+    size_t processors[PROCESSORS_MAX];
     struct running running[PROCESSORS_MAX] = {{0}};
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    size_t most = processors < PROCESSORS_MAX ? (size_t)processors : PROCESSORS_MAX;
+    size_t most = list_processors(processors);
+    for (size_t i = 0; i < most; i++) running[i].processor = processors[i];
     size_t failed = 0;
     uint64_t failed_seed = 0;
     for (uint64_t begun = 0, ended = 0; ended < count;) {

@@ -22,7 +22,7 @@ struct partition {
     char *topic;
     int32_t partition;
     bool is_assigned, is_leaving;
-    bool is_anew;    /* the group has nothing for its log yet */
+    bool is_first;   /* the group has nothing for its log yet */
     bool is_doubted; /* its log may be another one; until the lease ends */
     uint32_t index;  /* in the tracker */
     uint32_t lease_count;
@@ -113,7 +113,7 @@ static void start_over(struct partition *p, int64_t offset) {
 
 static void describe_commit(const struct partition *p, struct offsets_commit *ret) {
     *ret = (struct offsets_commit){.offset = p->lowest,
-        .is_first = p->is_anew,
+        .is_first = p->is_first,
         .metadata = {
             .is_open = p->committed.metadata.is_open, .owner = p->committed.metadata.owner}};
     memcpy(ret->metadata.topic_id, p->committed.metadata.topic_id, TOPIC_ID_SIZE);
@@ -222,7 +222,7 @@ enum err offsets_assign(struct offsets *offsets, const char *topic, int32_t part
     if (p != NULL) {
         p->is_assigned = true;
         p->is_leaving = false;
-        p->is_anew = committed->is_first;
+        p->is_first = committed->is_first;
         start_lease(p, is_possible(committed->offset) ? committed : &nothing);
     }
     pthread_mutex_unlock(&offsets->lock);
@@ -385,7 +385,7 @@ void offsets_begin_anew(
     pthread_mutex_lock(&offsets->lock);
     struct partition *p = find_any(offsets, topic, partition);
     if (p != NULL) {
-        p->is_assigned = p->is_anew = true;
+        p->is_assigned = p->is_first = true;
         start_over(p, offset);
     }
     pthread_mutex_unlock(&offsets->lock);
@@ -546,7 +546,7 @@ void offsets_note_told(
     pthread_mutex_lock(&offsets->lock);
     struct partition *p = find(offsets, topic, partition);
     bool is_same = p != NULL && p->taken_changes != NEVER;
-    if (is_same && has_something) p->is_anew = false;
+    if (is_same && has_something) p->is_first = false;
     else if (is_same) p->is_doubted = true;
     pthread_mutex_unlock(&offsets->lock);
 }
