@@ -156,19 +156,33 @@ static bool is_first(struct offsets *offsets) {
     return commit.is_first;
 }
 
-TEST(commits_for_a_log_are_the_first_until_the_group_tells_of_one) {
+TEST(commits_for_a_log_are_the_first_until_one_is_made_and_kept) {
     struct position positions[10];
     struct offsets *offsets = follow_ten(positions);
     finish(offsets, positions[3]);
     assert_false(is_first(offsets)); /* whoever takes a partition over commits that */
     offsets_begin_anew(offsets, "jobs", 0, 0);
-    offsets_note_told(offsets, "jobs", 0, true); /* of what was taken before */
+    offsets_commits_made(offsets, NULL, 0, true); /* which were taken before */
     assert_true(is_first(offsets));
     offsets_commits_failed(offsets);
     assert_true(is_first(offsets));
-    offsets_note_told(offsets, "jobs", 0, true);
+    offsets_commits_made(offsets, NULL, 0, false);
     finish(offsets, begin(offsets, 0));
+    assert_true(is_first(offsets));
+    offsets_commits_made(offsets, NULL, 0, true);
+    finish(offsets, begin(offsets, 1));
     assert_false(is_first(offsets));
+    offsets_destroy(offsets);
+}
+
+TEST(messages_finish_with_the_commits_that_are_made) {
+    struct position positions[10];
+    struct offsets *offsets = follow_ten(positions);
+    const struct position *const three[] = {&positions[3]};
+    assert_false(offsets_are_under_way(offsets));
+    offsets_commits_made(offsets, three, 1, true);
+    finish(offsets, positions[7]);
+    assert_int_equal(unfinished(offsets), 0);
     offsets_destroy(offsets);
 }
 
@@ -177,15 +191,15 @@ TEST(a_partition_is_in_doubt_until_a_new_lease_starts) {
     int32_t partition;
     struct position positions[10];
     struct offsets *offsets = follow_ten(positions);
-    offsets_note_told(offsets, "jobs", 0, false);
+    offsets_doubt(offsets, "jobs", 0);
     assert_true(offsets_take_doubted(offsets, &topic, &partition));
     assert_string_equal(topic, "jobs");
     assert_int_equal(partition, 0);
     assert_false(offsets_take_doubted(offsets, &topic, &partition));
-    offsets_note_told(offsets, "jobs", 0, false);
+    offsets_doubt(offsets, "jobs", 0);
     offsets_begin_anew(offsets, "jobs", 0, 0);
     assert_false(offsets_take_doubted(offsets, &topic, &partition));
-    offsets_note_told(offsets, "jobs", 0, false); /* of what was taken before that */
+    offsets_doubt(offsets, "jobs", 0); /* of what was taken before that */
     assert_false(offsets_take_doubted(offsets, &topic, &partition));
     offsets_destroy(offsets);
 }
@@ -385,7 +399,8 @@ RUN_TESTS(T(a_commit_says_what_is_finished_above_it),
     T(a_log_that_lost_its_end_below_the_committed_offset_goes_on_at_its_end),
     T(another_log_begins_without_anything_of_the_one_before),
     T(a_partition_that_comes_back_is_followed_again_where_its_log_begins),
-    T(commits_for_a_log_are_the_first_until_the_group_tells_of_one),
+    T(commits_for_a_log_are_the_first_until_one_is_made_and_kept),
+    T(messages_finish_with_the_commits_that_are_made),
     T(a_partition_is_in_doubt_until_a_new_lease_starts),
     T(what_was_finished_is_not_counted_as_missing),
     T(after_two_takeovers_the_messages_of_the_window_begin_alone),

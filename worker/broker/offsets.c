@@ -530,10 +530,13 @@ void offsets_commits_failed(struct offsets *offsets) {
 }
 
 void offsets_commits_made(
-    struct offsets *offsets, const struct position *const *positions, size_t count) {
+    struct offsets *offsets, const struct position *const *positions, size_t count, bool are_kept) {
     uint64_t now_ns = clock_ns();
     pthread_mutex_lock(&offsets->lock);
     offsets->are_under_way = false;
+    for (size_t i = 0; i < offsets->partition_count && are_kept; i++)
+        if (offsets->partitions[i]->taken_changes != NEVER)
+            offsets->partitions[i]->is_first = false;
     for (size_t i = 0; i < count; i++) {
         struct partition *p = find_lease(offsets, positions[i]->lease);
         if (p != NULL) finish(p, positions[i]->offset, now_ns);
@@ -541,13 +544,10 @@ void offsets_commits_made(
     pthread_mutex_unlock(&offsets->lock);
 }
 
-void offsets_note_told(
-    struct offsets *offsets, const char *topic, int32_t partition, bool has_something) {
+void offsets_doubt(struct offsets *offsets, const char *topic, int32_t partition) {
     pthread_mutex_lock(&offsets->lock);
     struct partition *p = find(offsets, topic, partition);
-    bool is_same = p != NULL && p->taken_changes != NEVER;
-    if (is_same && has_something) p->is_first = false;
-    else if (is_same) p->is_doubted = true;
+    if (p != NULL && p->taken_changes != NEVER) p->is_doubted = true;
     pthread_mutex_unlock(&offsets->lock);
 }
 

@@ -172,17 +172,18 @@ MUST_CHECK bool offsets_take_commits(struct offsets *offsets,
 /** The commits that offsets_take_commits() took failed: they are due again. */
 void offsets_commits_failed(struct offsets *offsets);
 
-/** They were made; the messages at `positions` finish with them. */
+/**
+ * They were made; the messages at `positions` finish with them. Where commits `are_kept`, those
+ * that follow are not the first.
+ */
 void offsets_commits_made(
-    struct offsets *offsets, const struct position *const *positions, size_t count);
+    struct offsets *offsets, const struct position *const *positions, size_t count, bool are_kept);
 
 /**
- * Says of one of them whether the group has something for the partition: commits are not the first
- * any more, or the partition is in doubt, because they were for another log than there is now.
- * Nothing happens if a new lease has started since the commit was taken.
+ * One of them was for another log than there is now: the partition is in doubt. Nothing happens if
+ * a new lease has started since the commit was taken.
  */
-void offsets_note_told(
-    struct offsets *offsets, const char *topic, int32_t partition, bool has_something);
+void offsets_doubt(struct offsets *offsets, const char *topic, int32_t partition);
 
 /** Takes a partition that is in doubt. False: there is none. The name is as offsets_at() tells it.
  */

@@ -46,8 +46,10 @@ struct transaction {
     struct sink *producer;
     rd_kafka_t *client; /* the producer's */
     const struct source *source;
-    rd_kafka_t *consumer;    /* the source's */
-    rd_kafka_t *witness;     /* tells what the group has committed; NULL: it was not asked yet */
+    rd_kafka_t *consumer; /* the source's */
+    rd_kafka_t *witness;  /* tells what the group has committed; NULL: it was not asked yet */
+    bool keeps_commits; /* the group told of one; librdkafka's own brokers keep none of transactions
+                         */
     struct offsets *offsets; /* the source's */
     struct member *member;   /* the source's */
     struct claim *claim;     /* the source's */
@@ -311,10 +313,10 @@ static void step_checking(struct transaction *t) {
                                              RD_KAFKA_RESP_ERR_NO_ERROR;
     for (int i = 0, count = may_commit ? told->cnt : 0; i < count; i++) {
         const rd_kafka_topic_partition_t *p = &told->elems[i];
-        bool has_something = p->offset >= 0;
-        if (!has_something && !commit_list_is_known(p)) continue;
-        if (!t->is_claim) offsets_note_told(t->offsets, p->topic, p->partition, has_something);
-        if (!has_something) may_commit = false;
+        if (p->offset >= 0) t->keeps_commits = true;
+        if (p->offset >= 0 || !commit_list_is_known(p)) continue;
+        if (!t->is_claim) offsets_doubt(t->offsets, p->topic, p->partition);
+        may_commit = false;
     }
     rd_kafka_topic_partition_list_destroy(told);
     t->phase = may_commit ? PHASE_COMMITTING : PHASE_ABORTING;
@@ -352,7 +354,8 @@ static void succeed(struct transaction *t) {
         const rd_kafka_topic_partition_t *p = &t->commits->elems[i];
         source_tell_committed(t->source, p->topic, p->partition, p->offset);
     }
-    if (!t->is_claim) offsets_commits_made(t->offsets, t->positions, t->answered_count);
+    if (!t->is_claim)
+        offsets_commits_made(t->offsets, t->positions, t->answered_count, t->keeps_commits);
     close_transaction(t, RD_KAFKA_RESP_ERR_NO_ERROR);
     t->phase = phase_of_next(t);
     t->is_replaced = false;
