@@ -42,7 +42,7 @@ static int remaining_ms(uint64_t until_ns) {
     return now_ns < until_ns ? (int)((until_ns - now_ns) / 1000000u) + 1 : 1;
 }
 
-/* A topic that does not exist has none. */
+/* A topic that does not exist may be about to come back. */
 static rd_kafka_resp_err_t add_all(rd_kafka_t *client, const char *topic, uint64_t until_ns,
     rd_kafka_topic_partition_list_t *all) {
     const struct rd_kafka_metadata *metadata;
@@ -51,9 +51,11 @@ static rd_kafka_resp_err_t add_all(rd_kafka_t *client, const char *topic, uint64
         rd_kafka_metadata(client, 0, handle, &metadata, remaining_ms(until_ns));
     rd_kafka_topic_destroy(handle);
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return code;
-    for (int i = 0; i < metadata->topic_cnt; i++)
+    for (int i = 0; i < metadata->topic_cnt; i++) {
+        if (metadata->topics[i].err != RD_KAFKA_RESP_ERR_NO_ERROR) code = metadata->topics[i].err;
         for (int partition = 0; partition < metadata->topics[i].partition_cnt; partition++)
             rd_kafka_topic_partition_list_add(all, topic, partition);
+    }
     rd_kafka_metadata_destroy(metadata);
     return code;
 }
