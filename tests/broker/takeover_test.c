@@ -175,14 +175,23 @@ TEST(commits_for_a_log_are_the_first_until_one_is_made_and_kept) {
     offsets_destroy(offsets);
 }
 
+static void ignore_commit(
+    void *context, const char *topic, int32_t partition, const struct offsets_commit *commit) {}
+
 TEST(messages_finish_with_the_commits_that_are_made) {
     struct position positions[10];
     struct offsets *offsets = follow_ten(positions);
-    const struct position *const three[] = {&positions[3]};
+    const struct position *const answered[] = {&positions[3]};
     assert_false(offsets_are_under_way(offsets));
-    offsets_commits_made(offsets, three, 1, true);
+    assert_true(offsets_take_commits(offsets, answered, 1, ignore_commit, NULL));
+    assert_true(offsets_are_under_way(offsets));
+    offsets_commits_made(offsets, answered, 1, true);
+    assert_false(offsets_are_under_way(offsets));
     finish(offsets, positions[7]);
     assert_int_equal(unfinished(offsets), 0);
+    assert_true(offsets_take_commits(offsets, NULL, 0, ignore_commit, NULL));
+    offsets_commits_failed(offsets);
+    assert_false(offsets_are_under_way(offsets));
     offsets_destroy(offsets);
 }
 

@@ -229,13 +229,19 @@ TEST(readers_see_what_is_committed_and_nothing_of_what_is_aborted_or_open) {
     broker_stop(&broker);
 }
 
-static rd_kafka_resp_err_t send_offset(struct rig *writer, const struct broker *broker,
-    int64_t offset, rd_kafka_consumer_group_metadata_t *group) {
-    rd_kafka_topic_partition_list_t *list = rig_list_one(broker->jobs, 0, offset);
+static rd_kafka_error_t *try_to_send_offset(struct rig *writer, const struct broker *broker,
+    int32_t partition, int64_t offset, rd_kafka_consumer_group_metadata_t *group, int timeout_ms) {
+    rd_kafka_topic_partition_list_t *list = rig_list_one(broker->jobs, partition, offset);
     rd_kafka_error_t *error =
-        rd_kafka_send_offsets_to_transaction(writer->client, list, group, KAFKA_PATIENCE_MS);
+        rd_kafka_send_offsets_to_transaction(writer->client, list, group, timeout_ms);
     rd_kafka_topic_partition_list_destroy(list);
-    return rig_code_of(error);
+    return error;
+}
+
+static rd_kafka_resp_err_t send_offset(struct rig *writer, const struct broker *broker,
+    int32_t partition, int64_t offset, rd_kafka_consumer_group_metadata_t *group) {
+    return rig_code_of(
+        try_to_send_offset(writer, broker, partition, offset, group, KAFKA_PATIENCE_MS));
 }
 
 TEST(offsets_of_an_open_transaction_are_told_to_nobody_and_then_to_all) {
@@ -248,7 +254,7 @@ TEST(offsets_of_an_open_transaction_are_told_to_nobody_and_then_to_all) {
     rd_kafka_consumer_group_metadata_t *group =
         rd_kafka_consumer_group_metadata_new_with_genid(broker.group, -1, "", NULL);
     begin(&writer);
-    WAIT_FOR(send_offset(&writer, &broker, 3, group), ==, 0);
+    WAIT_FOR(send_offset(&writer, &broker, 0, 3, group), ==, 0);
     rd_kafka_topic_partition_list_t *list = rig_list_one(broker.jobs, 0, 0);
     assert_int_equal(
         rd_kafka_committed(reader.client, list, SHORT_MS), RD_KAFKA_RESP_ERR__TIMED_OUT);
@@ -261,15 +267,6 @@ TEST(offsets_of_an_open_transaction_are_told_to_nobody_and_then_to_all) {
     broker_stop(&broker);
 }
 
-static rd_kafka_error_t *send_offset_to_new(struct rig *writer, const struct broker *broker,
-    rd_kafka_consumer_group_metadata_t *group, int timeout_ms) {
-    rd_kafka_topic_partition_list_t *list = rig_list_one(broker->jobs, 1, 3);
-    rd_kafka_error_t *error =
-        rd_kafka_send_offsets_to_transaction(writer->client, list, group, timeout_ms);
-    rd_kafka_topic_partition_list_destroy(list);
-    return error;
-}
-
 TEST(a_transaction_fails_whose_offsets_are_of_a_partition_that_does_not_come) {
     struct broker broker;
     struct rig writer;
@@ -278,7 +275,7 @@ TEST(a_transaction_fails_whose_offsets_are_of_a_partition_that_does_not_come) {
     rd_kafka_consumer_group_metadata_t *group =
         rd_kafka_consumer_group_metadata_new_with_genid(broker.group, -1, "", NULL);
     begin(&writer);
-    rd_kafka_error_t *error = send_offset_to_new(&writer, &broker, group, SHORT_MS);
+    rd_kafka_error_t *error = try_to_send_offset(&writer, &broker, 1, 3, group, SHORT_MS);
     assert_true(rd_kafka_error_txn_requires_abort(error));
     assert_false(rd_kafka_error_is_retriable(error));
     assert_int_equal(rig_code_of(error), RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
@@ -311,8 +308,7 @@ TEST(offsets_of_a_partition_that_is_not_there_are_sent_until_it_is) {
     const struct crew_options options = {
         .name = "add", .count = 1, .run = add_late, .context = &broker};
     assert_int_equal(crew_start(&options, &crew, &err), ERR_OK);
-    assert_int_equal(
-        rig_code_of(send_offset_to_new(&writer, &broker, group, KAFKA_PATIENCE_MS)), ERR_OK);
+    assert_int_equal(send_offset(&writer, &broker, 1, 3, group), 0);
     crew_join(&crew);
     assert_int_equal(commit_transaction(&writer), 0);
     rd_kafka_topic_partition_list_t *list = rig_list_one(broker.jobs, 1, 0);
@@ -344,7 +340,7 @@ TEST(offsets_of_another_generation_or_of_an_unknown_member_end_a_transaction) {
         RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID, RD_KAFKA_RESP_ERR_NO_ERROR};
     for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
         begin(&writer);
-        assert_int_equal(send_offset(&writer, &broker, 1, groups[i]), expected[i]);
+        assert_int_equal(send_offset(&writer, &broker, 0, 1, groups[i]), expected[i]);
         if (expected[i] == 0) assert_int_equal(commit_transaction(&writer), 0);
         else abort_transaction(&writer);
         rd_kafka_consumer_group_metadata_destroy(groups[i]);

@@ -82,8 +82,8 @@ MUST_CHECK bool recreations_serve(
 void recreations_note(struct recreations *recreations, const char *topic, int32_t partition);
 
 /**
- * What was read of a partition from `end` on is of another log, or of an end that its log has lost:
- * whatever is known of it is dropped. Returns where to read on.
+ * What was read of a partition from `end` on is of an end that its log has lost: whatever is known
+ * of it is dropped. Returns where to read on.
  */
 int64_t recreations_cut(
     struct recreations *recreations, const char *topic, int32_t partition, int64_t end);
