@@ -9,9 +9,6 @@
 #include "support/run.h"
 #include "testing.h"
 
-/* However slow the machine and its sanitizer, jobs that were seen once may share a batch. */
-enum { SPAN_MS_OF_ANY_MACHINE = 600000 };
-
 TEST(executor_answers_every_job_with_its_own_outputs) {
     struct run *run = *state;
     for (int k = 0; k < 500; k++) run_add_saxpy(run, k);
@@ -27,9 +24,8 @@ TEST(executor_answers_every_job_with_its_own_outputs) {
 
 TEST(executor_runs_batches_as_it_runs_single_jobs) {
     struct run *run = *state;
-    run->settings.batch.span_ms = SPAN_MS_OF_ANY_MACHINE;
+    run_gather(run);
     run->settings.batch.jobs = 16;
-    run->settings.lanes = 1;
     for (int k = 0; k < 500; k++) run_add_saxpy(run, k);
     run_execute_ok(run);
     uint64_t largest = 0;
@@ -52,8 +48,7 @@ TEST(executor_runs_batches_as_it_runs_single_jobs) {
 
 TEST(executor_coalesces_launches_of_one_shape_and_never_those_of_timed_jobs) {
     struct run *run = *state;
-    run->settings.batch.span_ms = SPAN_MS_OF_ANY_MACHINE;
-    run->settings.lanes = 1;
+    run_gather(run);
     for (int k = 0; k < 300; k++) run_add_saxpy(run, k);
     for (int k = 0; k < 100; k++) {
         char yaml[512];
@@ -223,9 +218,8 @@ static bool shared_a_batch(struct run *run, int a, int b) {
 
 TEST(executor_shares_slabs_between_all_jobs_without_isolation) {
     struct run *run = *state;
-    run->settings.batch.span_ms = SPAN_MS_OF_ANY_MACHINE;
+    run_gather(run);
     run->settings.batch.jobs = 64;
-    run->settings.lanes = 1;
     add_tenants(run);
     run_execute_ok(run);
     assert_true(shared_a_batch(run, 0, 1));
@@ -234,9 +228,8 @@ TEST(executor_shares_slabs_between_all_jobs_without_isolation) {
 
 TEST(executor_keeps_programs_apart_where_they_are_isolated) {
     struct run *run = *state;
-    run->settings.batch.span_ms = SPAN_MS_OF_ANY_MACHINE;
+    run_gather(run);
     run->settings.batch.jobs = 64;
-    run->settings.lanes = 1;
     run->settings.batch.isolation = ISOLATE_PROGRAM;
     add_tenants(run);
     run_execute_ok(run);
@@ -246,9 +239,8 @@ TEST(executor_keeps_programs_apart_where_they_are_isolated) {
 
 TEST(executor_keeps_keys_apart_where_they_are_isolated) {
     struct run *run = *state;
-    run->settings.batch.span_ms = SPAN_MS_OF_ANY_MACHINE;
+    run_gather(run);
     run->settings.batch.jobs = 64;
-    run->settings.lanes = 1;
     run->settings.batch.isolation = ISOLATE_KEY;
     add_tenants(run);
     run_execute_ok(run);

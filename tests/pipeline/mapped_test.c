@@ -4,14 +4,11 @@
 #include "support/run.h"
 #include "testing.h"
 
-enum { SPAN_MS_OF_ANY_MACHINE = 600000 };
-
 static int set_up(void **state) {
     int code = run_set_up(state);
     struct run *run = *state;
     run->settings.batch.stream = STREAM_MAPPED;
-    run->settings.batch.span_ms = SPAN_MS_OF_ANY_MACHINE;
-    run->settings.lanes = 1;
+    run_gather(run);
     return code;
 }
 

@@ -208,11 +208,11 @@ TEST(no_later_job_of_a_key_overtakes_one_that_is_tried_again) {
 TEST(a_job_that_failed_runs_alone_from_then_on) {
     enum { JOBS = 300 };
     struct run *run = *state;
-    run->settings.lanes = 1;
+    run_gather(run);
     run->settings.batch.jobs = 16;
-    run->settings.batch.span_ms = 600000;
     run->settings.retry.max_attempts = 2;
-    inject(run, "cuLaunchKernel:launch_out_of_resources@*");
+    /* the first batch takes long, while the others get ready */
+    inject(run, "cuMemcpyHtoDAsync:slow=1s@1;cuLaunchKernel:launch_out_of_resources@*");
     for (int k = 0; k < JOBS; k++) run_add_saxpy(run, k);
     run_execute_ok(run);
     assert_int_equal(run->summary.errors, JOBS);

@@ -60,8 +60,7 @@ TEST(equal_blocks_are_uploaded_once) {
 
 TEST(words_in_a_buffer_leave_launches_to_be_shared) {
     struct run *run = *state;
-    run->settings.batch.span_ms = 600000; /* on any machine, jobs that were seen once may share */
-    run->settings.lanes = 1;
+    run_gather(run);
     for (int k = 0; k < 200; k++) {
         char id[32], words[64];
         snprintf(id, sizeof id, "words-%d", k);

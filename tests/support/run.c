@@ -53,6 +53,12 @@ void run_set_text(char **field, const char *text) {
     assert_non_null(*field);
 }
 
+void run_gather(struct run *run) {
+    run->settings.lanes = 1;
+    run->settings.batch.span_ms = 600000;
+    run_set_text(&run->settings.cpu_driver.faults, "cuLaunchKernel:slow=1s@1");
+}
+
 void run_add_job(struct run *run, const char *yaml) {
     add(run, test_job_bytes(yaml));
 }

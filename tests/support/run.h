@@ -37,6 +37,11 @@ int run_tear_down(void **state);
 /** Replaces a text of the settings. */
 void run_set_text(char **field, const char *text);
 
+/** Jobs find others to share a batch with, however slow the machine: one lane, in whose first
+ * launch the others get ready; and what jobs take that were seen once keeps nobody apart. Takes the
+ * place of the driver's faults. */
+void run_gather(struct run *run);
+
 /** Ends what the last run left, as a new process would; settings and jobs stay. */
 void run_restart(struct run *run);
 
