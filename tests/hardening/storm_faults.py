@@ -21,9 +21,10 @@ LONG_FREEZE_S = SESSION_TIMEOUT_S + 2
 STOP_TIMEOUT_S = 90
 CLOCK_JUMPS_S = (-86400, -3600, -5, 0, 5, 3000)  # brokers refuse what is dated more than an hour ahead
 DISK_FULL_S = 3
-# 4: what it had in hand killed it; 5 and 6: the brokers were away at the end, or for as long as a drain may take; the last: it had
-# just begun.
-CLEAN_STOPS = (0, 4, 5, 6, -signal.SIGTERM)
+# 5 and 6: the brokers were away at the end, or for as long as a drain may take; the last: it had just begun.
+CLEAN_STOPS = (0, 5, 6, -signal.SIGTERM)
+# How a worker ends that is stopped while a job ends its executor, and what the executor says then.
+LOST, DEVICE_FAULT = 4, re.compile(r"CUDA_ERROR_")
 # How a worker ends that is refused by a full disk (6: its other device had begun), and what a process of it says then.
 REFUSED = (1, 6)
 NO_ROOM = re.compile(r"No space left on device|the disk of the state file is full")
@@ -258,7 +259,10 @@ class Faults:
         worker.start()
 
     def _stop_worker(self, worker, chance):
-        self.judge_end(worker, worker.stop(), CLEAN_STOPS, "was asked to stop and ended")
+        status = worker.stop()
+        has_lost_device = any(map(DEVICE_FAULT.search, worker.last_words()))
+        allowed = (*CLEAN_STOPS, LOST) if has_lost_device else CLEAN_STOPS
+        self.judge_end(worker, status, allowed, "was asked to stop and ended")
         worker.start()
 
     def _half_write_configuration(self, worker, chance):

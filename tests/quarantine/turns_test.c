@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "quarantine/culprits.h"
 #include "quarantine/turns.h"
+#include "support/wait.h"
 #include "suspects_rig.h"
 #include "testing.h"
 
@@ -26,12 +27,17 @@ static void make_suspect(struct suspects_rig *rig, int64_t offset) {
 }
 
 /* The source brings it; NULL where it waits, or is dropped. */
-static struct delivery *bring(struct suspects_rig *rig, int64_t offset) {
-    const struct delivery message = {.position = at(offset), .payload = slice_of_text("hello")};
+static struct delivery *bring_of_key(struct suspects_rig *rig, int64_t offset, const char *key) {
+    const struct delivery message = {
+        .position = at(offset), .payload = slice_of_text("hello"), .key = slice_of_text(key)};
     struct delivery *delivery = delivery_create(&message);
     assert_non_null(delivery);
     rig->in_flight++;
     return suspects_pass(rig->suspects, delivery) ? delivery : NULL;
+}
+
+static struct delivery *bring(struct suspects_rig *rig, int64_t offset) {
+    return bring_of_key(rig, offset, "");
 }
 
 static void expect_next(struct suspects_rig *rig, int64_t offset, bool is_suspect) {
@@ -232,14 +238,16 @@ TEST(what_is_known_of_an_answered_array_takes_no_place_from_one_that_is_searched
 
 /* ---- who gives way ---- */
 
-/* The executor died of it, after it had run alone for ten seconds; it may be that of an array. */
-static void die_alone(struct suspects_rig *rig, int64_t offset) {
+/* The executor died of it, after it had run alone for so long; it may be that of an array. */
+static void die_alone_after(
+    struct suspects_rig *rig, int64_t offset, const char *key, uint64_t ms) {
     const struct delivery decoded = {.position = at(offset), .is_suspect = true};
     size_t capacity;
-    assert_null(bring(rig, offset));
+    assert_null(bring_of_key(rig, offset, key));
+    WAIT_FOR(suspects_can_take(rig->suspects), ==, true);
     expect_next(rig, offset, true);
     suspects_decoded(rig->suspects, &decoded);
-    state_suspects(rig->file->state, &capacity)[0].alone_ns = clock_ns() - 10000000000u;
+    state_suspects(rig->file->state, &capacity)[0].alone_ns = clock_ns() - ms * 1000000;
     const struct position position = at(offset);
     struct state_search *search = culprits_search(rig->file->state, &position, 100, 8);
     search->running = (struct state_range){.first = 0, .count = 100};
@@ -247,6 +255,10 @@ static void die_alone(struct suspects_rig *rig, int64_t offset) {
         .kind = STATE_DEATH_HANG, .code = ERR_GPU_HANG, .message = "hung"};
     state_record_death(rig->file->state, &death);
     live_again(rig, true);
+}
+
+static void die_alone(struct suspects_rig *rig, int64_t offset) {
+    die_alone_after(rig, offset, "", 10000);
 }
 
 TEST(after_a_death_others_go_on_until_the_suspect_has_its_turn) {
@@ -271,15 +283,6 @@ TEST(after_a_death_others_go_on_until_the_suspect_has_its_turn) {
     rig->in_flight--;
     suspects_published(rig->suspects, 1);
     expect_next(rig, 12, false);
-}
-
-static struct delivery *bring_of_key(struct suspects_rig *rig, int64_t offset, const char *key) {
-    const struct delivery message = {
-        .position = at(offset), .payload = slice_of_text("hello"), .key = slice_of_text(key)};
-    struct delivery *delivery = delivery_create(&message);
-    assert_non_null(delivery);
-    rig->in_flight++;
-    return suspects_pass(rig->suspects, delivery) ? delivery : NULL;
 }
 
 TEST(what_comes_of_a_key_that_ended_an_executor_waits_and_other_keys_do_not) {
@@ -329,6 +332,20 @@ TEST(where_jobs_of_a_key_run_in_order_those_behind_a_suspect_wait) {
     expect_nobody(rig);
 }
 
+TEST(where_jobs_of_a_key_run_in_order_no_suspect_passes_one_that_is_held) {
+    struct suspects_rig *rig = *state;
+    rig->keeps_key_order = true;
+    rig->rules = (struct suspension_rules){.convictions = 9, .window_ms = 600000, .for_ms = 600000};
+    make_suspect(rig, 7);
+    make_suspect(rig, 8);
+    for (int death = 0; death < 3; death++) die_alone_after(rig, 7, "k", 20);
+    assert_null(bring_of_key(rig, 7, "k"));
+    suspensions_hold(rig->file->state, slice_of_text("k"), 0);
+    assert_null(bring_of_key(rig, 8, "k"));
+    WAIT_FOR(suspects_can_take(rig->suspects), ==, true);
+    expect_next(rig, 7, true);
+}
+
 TEST(suspects_that_run_well_give_way_as_well_in_the_end) {
     enum { MS = 1000000 };
     const uint64_t now = 1000000ull * MS;
@@ -374,5 +391,6 @@ RUN_TESTS(Q(where_nothing_is_known_nobody_waits),
     Q(what_comes_of_a_key_that_ended_an_executor_waits_and_other_keys_do_not),
     Q(each_death_of_a_search_counts_once_against_its_key),
     Q(where_jobs_of_a_key_run_in_order_those_behind_a_suspect_wait),
+    Q(where_jobs_of_a_key_run_in_order_no_suspect_passes_one_that_is_held),
     cmocka_unit_test(suspects_that_run_well_give_way_as_well_in_the_end),
     cmocka_unit_test(each_further_death_of_a_key_holds_it_for_longer_while_others_come))

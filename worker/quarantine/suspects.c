@@ -190,14 +190,6 @@ static uint64_t others_in_flight(const struct suspects *suspects) {
     return *suspects->options.in_flight - suspects->waiting_count - suspects->in_flight;
 }
 
-/* Jobs of a suspended key are not run. */
-static uint64_t held_until(const struct suspects *suspects, const struct delivery *delivery) {
-    const struct state *state = suspects->options.state;
-    if (suspensions_key_until(state, delivery->key, clock_unix_ms()) != 0) return 0;
-    uint64_t until_ns = suspensions_held_until(state, delivery->key);
-    return until_ns > clock_ns() ? until_ns : 0;
-}
-
 bool suspects_have_turn(struct suspects *suspects) {
     if (suspects == NULL) return false;
     if (suspects->alone != NULL) return true;
@@ -213,14 +205,36 @@ void suspects_note_end(struct suspects *suspects) {
     if (suspects != NULL) suspects->turns.is_over = true;
 }
 
+static bool is_of_key(const struct suspects *suspects, const struct delivery *ahead,
+    const struct delivery *delivery) {
+    return suspects->options.keeps_key_order && delivery->key.size > 0 &&
+           slice_equal(ahead->key, delivery->key);
+}
+
 /* Where jobs of a key run in order: one of this key waits, ahead of `end`. Else what has to wait
  * for no suspect waits for none. */
 static bool is_behind(
     const struct suspects *suspects, const struct delivery *delivery, const struct delivery *end) {
-    if (!suspects->options.keeps_key_order || delivery->key.size == 0) return false;
     const struct delivery *ahead = suspects->first;
-    while (ahead != end && !slice_equal(ahead->key, delivery->key)) ahead = ahead->next;
+    while (ahead != end && !is_of_key(suspects, ahead, delivery)) ahead = ahead->next;
     return ahead != end;
+}
+
+static uint64_t key_held_until(const struct suspects *suspects, struct slice key) {
+    const struct state *state = suspects->options.state;
+    if (suspensions_key_until(state, key, clock_unix_ms()) != 0) return 0; /* nothing is run */
+    uint64_t until_ns = suspensions_held_until(state, key);
+    return until_ns > clock_ns() ? until_ns : 0;
+}
+
+/* As long at least as those ahead of it: what holds a key changes, and the order of its jobs does
+ * not. */
+static uint64_t held_until(const struct suspects *suspects, const struct delivery *delivery) {
+    uint64_t until_ns = key_held_until(suspects, delivery->key);
+    for (const struct delivery *ahead = suspects->first; ahead != NULL; ahead = ahead->next)
+        if (is_of_key(suspects, ahead, delivery) && ahead->held_until_ns > until_ns)
+            until_ns = ahead->held_until_ns;
+    return until_ns;
 }
 
 /* With the lock. */
