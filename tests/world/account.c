@@ -29,11 +29,13 @@ struct sent_job {
     uint64_t cancelled_ns; /* 0: it was not, or who knows when that was heard of */
     size_t answers, wrong;
     size_t place;                 /* of its first answer among those of all jobs */
+    int64_t sent_ms, waited_ms;   /* for its first answer */
     struct job_resident resident; /* as that says; zero: it has none */
 };
 
 struct account {
-    bool exactly_once, in_order, has_poison;
+    struct account_promises promises;
+    bool has_poison;
     uint64_t since_ns;
     size_t places;
     size_t count;
@@ -42,20 +44,23 @@ struct account {
     int64_t doubted[CLUSTER_PARTITIONS]; /* jobs that come below it are excused */
 };
 
-struct account *account_create(bool exactly_once, bool in_order) {
+struct account *account_create(const struct account_promises *promises) {
     struct account *account = calloc(1, sizeof *account);
     if (account == NULL) abort();
-    account->exactly_once = exactly_once;
-    account->in_order = in_order;
+    account->promises = *promises;
     account->since_ns = scheduler_now_ns();
     return account;
+}
+
+void account_allow_repeats(struct account *account) {
+    account->promises.once = false;
 }
 
 /* Half of them are as simple as can be. */
 static enum job_kind draw_kind(const struct account *account) {
     if (scheduler_draw(2) == 0) return JOB_SINGLE;
     enum job_kind kind = (enum job_kind)scheduler_draw(JOB_SENT_BY_CHANCE);
-    return kind == JOB_OF_RESIDENT && !account->in_order ? JOB_SINGLE : kind;
+    return kind == JOB_OF_RESIDENT && !account->promises.in_order ? JOB_SINGLE : kind;
 }
 
 /* It would have run. */
@@ -81,6 +86,7 @@ void account_send_one(
     job->topic_id = topic->id;
     job->partition = partition;
     job->offset = cluster_append(log, &record);
+    job->sent_ms = log->records[job->offset]->time_ms;
     job->is_of_new_topic = is_new;
     job->is_excused = job->offset < account->doubted[partition];
     job->must_be_cancelled = job->cancelled_ns != 0 && may_run(kind) &&
@@ -147,6 +153,7 @@ static void count_result(struct account *account, const struct log_record *recor
         struct sent_job *job = &account->jobs[number];
         if (job->answers++ == 0) {
             job->place = account->places++;
+            job->waited_ms = record->time_ms - job->sent_ms;
             (void)job_find_resident(&unpacked.data, &job->resident);
         }
         job->wrong += !is_right(job, number, &unpacked.data);
@@ -211,8 +218,9 @@ static const struct sent_job *find_before(const struct account *account, size_t 
 static bool is_in_order(const struct account *account, size_t number) {
     const struct sent_job *job = &account->jobs[number];
     /* Who reads on at an earlier topic's offset reads the start of the new one last. */
-    bool may_begin_late = job->is_of_new_topic && !account->exactly_once;
-    if (!account->in_order || job->answers == 0 || job->is_excused || may_begin_late) return true;
+    bool may_begin_late = job->is_of_new_topic && !account->promises.exactly_once;
+    if (!account->promises.in_order || job->answers == 0 || job->is_excused || may_begin_late)
+        return true;
     const struct sent_job *before = find_before(account, number);
     return before == NULL || before->place < job->place;
 }
@@ -220,7 +228,7 @@ static bool is_in_order(const struct account *account, size_t number) {
 /* It was created, or goes on from where the job before it left it: nothing is applied twice. */
 static bool is_applied_once(const struct account *account, size_t number) {
     const struct sent_job *job = &account->jobs[number], *before = NULL;
-    if (!account->exactly_once || job->resident.generation == 0) return true;
+    if (!account->promises.exactly_once || job->resident.generation == 0) return true;
     for (size_t i = 0; i < number; i++)
         if (account->jobs[i].resident.generation > 0 &&
             account->jobs[i].topic_id == job->topic_id &&
@@ -238,8 +246,10 @@ bool account_is_right(struct account *account) {
     for (size_t i = 0; i < account->count; i++) {
         const struct sent_job *job = &account->jobs[i];
         if (job->answers == 0 && !job->is_excused) ret = tell(i, job, "it was not answered");
-        if (job->answers > 1 && account->exactly_once)
+        if (job->answers > 1 && (account->promises.exactly_once || account->promises.once))
             ret = tell(i, job, "it was answered more than once");
+        if (account->promises.wait_ms > 0 && job->waited_ms > account->promises.wait_ms)
+            ret = tell(i, job, "it waited for too long");
         if (job->wrong > 0) ret = tell(i, job, "an answer is wrong");
         if (!is_applied_once(account, i))
             ret = tell(i, job, "its resident is not what it was left");

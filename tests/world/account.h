@@ -13,8 +13,17 @@
 
 struct account;
 
-/** `in_order`: jobs of one key are answered in the order in which they were sent. */
-struct account *account_create(bool exactly_once, bool in_order);
+/** What is promised, beside an answer for each job. */
+struct account_promises {
+    bool exactly_once;
+    bool in_order;    /* jobs of one key are answered in the order in which they were sent */
+    bool once;        /* nothing happens after which a job may be answered again */
+    uint32_t wait_ms; /* each is answered within so long of being sent; 0: when it will */
+};
+struct account *account_create(const struct account_promises *promises);
+
+/** From now on jobs may be answered again, unless exactly once is promised. */
+void account_allow_repeats(struct account *account);
 
 /** Sends one more job, of any kind and any key, to a partition of the job topic. */
 void account_send(struct account *account, int32_t partition);

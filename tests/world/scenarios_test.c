@@ -62,7 +62,8 @@ static void begin(struct scenario *scenario, int32_t partitions, bool each_once,
     cluster_begin();
     group_begin(false);
     worker_make_topics(partitions);
-    scenario->account = account_create(each_once || scenario->exactly_once, in_order);
+    scenario->account = account_create(&(struct account_promises){
+        .exactly_once = each_once || scenario->exactly_once, .in_order = in_order});
 }
 
 /* One that runs a job at a time in each of two lanes. It does not start yet. */

@@ -69,7 +69,7 @@ static struct slice write_config(
     uint32_t drain_ms = of->drain_timeout_ms, poll_ms = of->poll_interval_ms;
     int size = snprintf(text, CONFIG_SIZE, config, of->faults,
         of->batch_jobs != 0 ? of->batch_jobs : defaults.batch.jobs, is_first ? "256MiB" : "4MiB",
-        is_first ? "200ms" : "1s", of->tells ? "warn" : "off",
+        is_first ? "200ms" : "1s", of->tells || of->log != NULL ? "warn" : "off",
         is_first ? of->programs : of->other_programs, of->blobs,
         of->exactly_once ? "exactly_once" : "at_least_once", of->in_order ? "key" : "none",
         drain_ms != 0 ? drain_ms : defaults.drain_timeout_ms, of->tells_telemetry ? "10s" : "0s",
@@ -156,8 +156,9 @@ static int run(void *context) {
     struct executor_summary summary;
     struct error err;
     if (worker->is_cooperative) versions_be_new();
+    if (worker->log != NULL && freopen(worker->log, "a", stderr) == NULL) abort();
     configure(&settings);
-    log_init(worker->tells ? LOG_WARN : LOG_OFF, LOG_TEXT);
+    log_init(worker->tells || worker->log != NULL ? LOG_WARN : LOG_OFF, LOG_TEXT);
     const struct fitness_source reloads = {.config = worker->config, .is_sandboxed = true};
     const struct executor_options options = {.settings = &settings,
         .reloads = worker->config != NULL ? &reloads : NULL,

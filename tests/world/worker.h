@@ -48,6 +48,7 @@ struct worker {
     char faults[128];          /* of its device (cpu_driver/cpu_driver.h) */
     atomic_bool *stop;         /* in the region */
     bool tells;                /* what it logs, to standard error */
+    const char *log;           /* the path of a file for warnings, instead; NULL: none */
 };
 
 /** What workers read and write; so many partitions of jobs. */

@@ -34,6 +34,9 @@ enum world_event {
 /* Some are drawn, and others depend on the seed alone: a world without them is what it was before
  * there were any. */
 enum {
+    /* Nobody dies, and nothing is lost: each job is answered once, whatever the delivery. */
+    WORLD_ORDERLY = WORLD_STOPS | WORLD_PARTITIONS | WORLD_EXPIRIES | WORLD_CANCELS |
+                    WORLD_STORE_FAULTS | WORLD_CLOCKS | WORLD_RELOADS,
     WORLD_STEPS_MAX = 12,
     WORLD_DRAWN_EVENTS = 14,
     WORLD_EVENTS = 16,
