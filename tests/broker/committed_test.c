@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "broker/committed.h"
 #include "broker/kafka_harness.h"
 #include "support/at_once.h"
 #include "support/wait.h"
@@ -105,7 +106,42 @@ TEST(a_log_that_ends_below_the_committed_offset_is_read_on_at_its_end) {
     broker_stop(&broker);
 }
 
-RUN_TESTS_AT_ONCE(T(metadata_of_somebody_else_is_set_aside_with_one_warning),
+/* Where the message at this offset of a partition stands in what the group has committed. */
+static struct committed ask(const struct broker *broker, int32_t partition, int64_t offset) {
+    const struct kafka_options options = {.bootstrap_servers = broker->bootstrap};
+    const struct position position = {
+        .topic = broker->jobs, .partition = partition, .offset = offset};
+    struct committed committed;
+    struct error err;
+    WAIT_FOR(
+        committed_read(&options, broker->group, &position, KAFKA_PATIENCE_MS, &committed, &err), ==,
+        ERR_OK);
+    return committed;
+}
+
+TEST(anybody_can_ask_how_far_a_group_has_come) {
+    static const struct {
+        int64_t offset;
+        bool is_finished;
+        uint64_t earlier;
+    } cases[] = {{3, true, 0}, {4, false, 0}, {5, true, 1}, {8, true, 1}, {9, false, 1},
+        {4 + COMMIT_METADATA_WINDOW, false, COMMIT_METADATA_WINDOW - 4}};
+    struct broker broker;
+    broker_start(&broker, 2);
+    broker_produce(&broker, 0, 0, 10);
+    broker_commit(&broker, 0, 4, "gpu-worker/1 offset=4 mark=clean finished=Hg=="); /* 5 to 8 */
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct committed committed = ask(&broker, 0, cases[i].offset);
+        assert_true(committed.is_any);
+        assert_int_equal(committed.is_finished, cases[i].is_finished);
+        assert_int_equal(committed.earlier, cases[i].earlier);
+    }
+    assert_false(ask(&broker, 1, 0).is_any);
+    broker_stop(&broker);
+}
+
+RUN_TESTS_AT_ONCE(T(anybody_can_ask_how_far_a_group_has_come),
+    T(metadata_of_somebody_else_is_set_aside_with_one_warning),
     T(metadata_of_another_offset_is_set_aside_with_one_warning),
     T(metadata_that_names_no_offset_is_trusted_unless_it_reaches_beyond_the_end_of_the_log),
     T(a_partition_that_was_added_is_read_from_its_start_and_a_new_group_begins_as_it_is_told),

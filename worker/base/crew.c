@@ -64,8 +64,7 @@ static void *member_thread(void *context) {
 enum err crew_start(const struct crew_options *options, struct crew **ret, struct error *err) {
     struct crew *crew = calloc(1, sizeof *crew + options->count * sizeof crew->members[0]);
     if (crew == NULL)
-        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
-            "no memory for the threads named '%s'", options->name);
+        return error_no_memory(err, "no memory for the threads named '%s'", options->name);
     int native = 0;
     crew->options = *options;
     pthread_mutex_init(&crew->lock, NULL);

@@ -22,21 +22,34 @@ static const struct err_info *info_of(enum err code) {
     return &err_infos[code];
 }
 
-enum err error_set(
-    struct error *err, enum err code, int native, const char *fix, const char *format, ...) {
+static void set(struct error *err, enum err code, int native, const char *fix, const char *format,
+    va_list args) {
     INVARIANT(code != ERR_OK, "an error has a code");
     err->code = code;
     err->native = native;
     err->trouble = NULL;
     text_format(err->fix, sizeof err->fix, "%s", fix);
-    va_list args;
-    va_start(args, format);
     text_vformat(err->message, sizeof err->message, format, args);
-    va_end(args);
     /* They quote what strangers wrote, and people read them. */
     text_tame(err->message);
     text_tame(err->fix);
+}
+
+enum err error_set(
+    struct error *err, enum err code, int native, const char *fix, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    set(err, code, native, fix, format, args);
+    va_end(args);
     return code;
+}
+
+enum err error_no_memory(struct error *err, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    set(err, ERR_NO_MEMORY, 0, "give the process more memory", format, args);
+    va_end(args);
+    return ERR_NO_MEMORY;
 }
 
 void error_conceal(struct error *err) {

@@ -117,6 +117,10 @@ struct error {
 __attribute__((format(printf, 5, 6))) enum err error_set(
     struct error *err, enum err code, int native, const char *fix, const char *format, ...);
 
+/** ERR_NO_MEMORY where nothing but more memory helps, with the fix that says so. */
+__attribute__((format(printf, 2, 3))) enum err error_no_memory(
+    struct error *err, const char *format, ...);
+
 /**
  * If the worker itself is the cause: replaces the message by one that says no more than the word.
  * The code stays.

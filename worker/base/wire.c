@@ -197,8 +197,7 @@ enum err wire_read(
     if (ret->count <= WIRE_VALUES_AT_HAND) return ERR_OK;
     ret->items = malloc(ret->count * sizeof ret->items[0]);
     if (ret->items == NULL)
-        return error_set(err, ERR_NO_MEMORY, 0, "give the worker more memory",
-            "no host memory to read %zu msgpack values", ret->count);
+        return error_no_memory(err, "no host memory to read %zu msgpack values", ret->count);
     (void)walk(bytes, ret->items, ret->count, &size, &ret->count, err); /* as the first time */
     return ERR_OK;
 }

@@ -55,8 +55,7 @@ enum err batch_init(
     *batch = (struct batch){.context = context, .slot = slot};
     batch->items = calloc(context->jobs_max, sizeof batch->items[0]);
     if (batch->items == NULL)
-        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
-            "no memory for a batch of %zu jobs", context->jobs_max);
+        return error_no_memory(err, "no memory for a batch of %zu jobs", context->jobs_max);
     uint64_t bytes = context->slab_bytes;
     enum err code = acquire_memory(context, bytes, bytes, bytes, &batch->slabs, err);
     if (code == ERR_OK && context->has_graphs)

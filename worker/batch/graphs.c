@@ -46,8 +46,7 @@ enum err graphs_create(const struct device *device, CUstream stream,
     if (graphs == NULL || gathered == NULL) {
         free(graphs);
         free(gathered);
-        return error_set(
-            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for graphs");
+        return error_no_memory(err, "no memory for graphs");
     }
     launch_list_clear(gathered);
     *graphs = (struct graphs){
@@ -100,9 +99,7 @@ static enum err make(const struct graphs *graphs, struct graph *graph, struct er
     const struct gpu_driver *driver = graphs->device->driver;
     const struct launch_list *list = graphs->gathered;
     graph->launches = malloc(sizeof *graph->launches);
-    if (graph->launches == NULL)
-        return error_set(
-            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a graph");
+    if (graph->launches == NULL) return error_no_memory(err, "no memory for a graph");
     launch_list_clear(graph->launches);
     enum err code = GPU_TRY(driver, graph_create(&graph->source, 0), err);
     for (size_t i = 0; i < list->count && code == ERR_OK; i++) {

@@ -16,9 +16,7 @@ enum err guards_take(struct batch *batch, struct error *err) {
     const struct batch_context *context = batch->context;
     size_t count = batch->guarded_count = job->buffer_count;
     batch->guarded = calloc(count + 1, sizeof batch->guarded[0]); /* a job may have no buffers */
-    if (batch->guarded == NULL)
-        return error_set(
-            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for guards");
+    if (batch->guarded == NULL) return error_no_memory(err, "no memory for guards");
     enum err code = ERR_OK;
     for (size_t i = 0; i < count && code == ERR_OK; i++) {
         const struct plan_buffer *place = &job->plan->buffers[i];

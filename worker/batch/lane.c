@@ -297,8 +297,7 @@ static enum err lane_init(struct lane *lane, struct lanes *lanes, struct error *
     lane->done = calloc(options->batch_jobs_max, sizeof lane->done[0]);
     lane->batches = calloc(options->depth, sizeof lane->batches[0]);
     if (lane->jobs == NULL || lane->done == NULL || lane->batches == NULL)
-        return error_set(
-            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a lane");
+        return error_no_memory(err, "no memory for a lane");
     enum err code = stream_lease_take(options->leases, false, &lane->lease, err);
     if (code != ERR_OK) return code;
     lane->context = (struct batch_context){.device = options->device,
@@ -340,9 +339,7 @@ static void lane_fini(struct lane *lane) {
 
 enum err lanes_start(const struct lanes_options *options, struct lanes **ret, struct error *err) {
     struct lanes *lanes = calloc(1, sizeof *lanes + options->count * sizeof lanes->items[0]);
-    if (lanes == NULL)
-        return error_set(
-            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for the lanes");
+    if (lanes == NULL) return error_no_memory(err, "no memory for the lanes");
     lanes->options = *options;
     enum err code = ERR_OK;
     for (uint32_t i = 0; i < options->count; i++) lanes->items[i].lanes = lanes;

@@ -24,9 +24,7 @@ struct tenancy {
 enum err tenancy_create(const struct device *device, struct lease_pool *leases,
     struct tenancy **ret, struct error *err) {
     struct tenancy *tenancy = calloc(1, sizeof *tenancy);
-    if (tenancy == NULL)
-        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
-            "no memory to keep tenants apart");
+    if (tenancy == NULL) return error_no_memory(err, "no memory to keep tenants apart");
     tenancy->device = device;
     tenancy->leases = leases;
     pthread_mutex_init(&tenancy->lock, NULL);
@@ -130,9 +128,7 @@ static bool is_open_to(const struct tenancy *tenancy, struct slice tenant) {
 static enum err hand_over(
     struct tenancy *tenancy, struct slice tenant, CUstream stream, struct error *err) {
     uint8_t *name = malloc(tenant.size + 1);
-    if (name == NULL)
-        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
-            "no memory for the name of a tenant");
+    if (name == NULL) return error_no_memory(err, "no memory for the name of a tenant");
     enum err code = wipe_slabs(tenancy, stream, err);
     if (code != ERR_OK) {
         free(name);

@@ -168,8 +168,7 @@ enum err bench_cost(const struct bench_options *options, struct error *err) {
     struct engine_bench bench;
     struct slice payload = {0};
     struct costs *costs = calloc(1, sizeof *costs);
-    if (costs == NULL)
-        return error_set(err, ERR_NO_MEMORY, 0, "free some memory", "no memory for a bench");
+    if (costs == NULL) return error_no_memory(err, "no memory for a bench");
     engine_init(&bench, options);
     engine_fit_settings(&bench, &work);
     enum err code = engine_open_baseline(&bench, err);

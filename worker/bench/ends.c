@@ -282,7 +282,7 @@ enum err bench_run(const struct settings *settings, struct source *source, struc
     if (source == NULL || sink == NULL) {
         source_destroy(source);
         sink_destroy(sink);
-        return error_set(err, ERR_NO_MEMORY, 0, "free some memory", "no memory for a bench");
+        return error_no_memory(err, "no memory for a bench");
     }
     enum err code = executor_run(&options, &summary, err);
     if (code == ERR_OK && summary.errors > 0)

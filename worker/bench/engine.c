@@ -243,7 +243,7 @@ static enum err measure_messages(
     uint8_t *bytes = malloc(DISTINCT_MESSAGES * message.size);
     engine_fit_settings(bench, work);
     if (messages == NULL || bytes == NULL) {
-        code = error_set(err, ERR_NO_MEMORY, 0, "free some memory", "no memory for messages");
+        code = error_no_memory(err, "no memory for messages");
     } else {
         copy_messages(message, work->buffer_bytes, bytes, messages);
         code = compare_with_message_loop(bench, work, messages, &rounds, err);
@@ -280,8 +280,7 @@ enum err engine_open_baseline(struct engine_bench *bench, struct error *err) {
     char *dir = settings_programs_dir(bench->options->settings);
     bench->registry = dir != NULL ? registry_load(dir, &problems) : NULL;
     enum err code = ERR_OK;
-    if (bench->registry == NULL)
-        code = error_set(err, ERR_NO_MEMORY, 0, "free some memory", "no memory for the programs");
+    if (bench->registry == NULL) code = error_no_memory(err, "no memory for the programs");
     if (code == ERR_OK) code = create_baseline(bench, bench->registry, err);
     problems_fini(&problems);
     free(dir);

@@ -45,7 +45,7 @@ static enum err many_init(struct many *ret, uint32_t count, struct error *err) {
         .programs = calloc(count, sizeof ret->programs[0]),
         .count = count};
     if (ret->firsts == NULL || ret->payloads == NULL || ret->programs == NULL)
-        return error_set(err, ERR_NO_MEMORY, 0, "free some memory", "no memory for a bench");
+        return error_no_memory(err, "no memory for a bench");
     enum err code = ERR_OK;
     for (size_t i = 0; i < count && code == ERR_OK; i++) {
         char program[PROGRAM_COPY_NAME_SIZE];

@@ -24,8 +24,7 @@ enum err free_lists_create(const struct device *device, enum pool_kind kind, con
     size_t count, struct free_lists **ret, struct error *err) {
     struct free_lists *lists =
         aligned_alloc(CACHE_LINE_BYTES, sizeof *lists + count * sizeof lists->lists[0]);
-    if (lists == NULL)
-        return error_set(err, ERR_NO_MEMORY, 0, "free some memory", "no memory for the baseline");
+    if (lists == NULL) return error_no_memory(err, "no memory for the baseline");
     lists->device = device;
     lists->kind = kind;
     lists->count = count;

@@ -348,8 +348,7 @@ enum err gpu_baseline_create(
     const struct gpu_cpu_options cpu = {
         .device_count = options->device + 1, .memory_bytes = options->cpu_memory_bytes};
     const struct gpu_driver *driver;
-    if (baseline == NULL)
-        return error_set(err, ERR_NO_MEMORY, 0, "free some memory", "no memory for the baseline");
+    if (baseline == NULL) return error_no_memory(err, "no memory for the baseline");
     enum err code =
         gpu_driver_open(options->on_cpu ? GPU_DRIVER_CPU : GPU_DRIVER_CUDA, &cpu, &driver, err);
     if (code == ERR_OK) code = device_open(&baseline->device, driver, options->device, err);

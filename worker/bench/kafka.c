@@ -76,7 +76,7 @@ static enum err fit_settings(const struct kafka_bench *bench, struct error *err)
         replace(&settings->topics.control, "") && replace(&settings->kafka.instance_id, "") &&
         replace(&settings->kafka.group, bench->group))
         return ERR_OK;
-    return error_set(err, ERR_NO_MEMORY, 0, "free some memory", "no memory for names");
+    return error_no_memory(err, "no memory for names");
 }
 
 /* The time that clients take to send their first record does not count: it is up to a second. */

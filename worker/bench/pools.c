@@ -171,8 +171,7 @@ static enum err run_round(struct pool_work *work, struct measured *ret, struct e
     double *samples = calloc((size_t)work->threads * SAMPLES_MAX, sizeof samples[0]);
     enum err code = ERR_OK;
     pthread_barrier_init(&work->start, NULL, work->threads);
-    if (hands == NULL || samples == NULL)
-        code = error_set(err, ERR_NO_MEMORY, 0, "free some memory", "no memory for samples");
+    if (hands == NULL || samples == NULL) code = error_no_memory(err, "no memory for samples");
     else code = run_hands(hands, samples, work, ret, err);
     pthread_barrier_destroy(&work->start);
     free(samples);

@@ -59,7 +59,7 @@ enum err program_copies_make(
     }
     char *image = NULL, *programs = settings_programs_dir(settings);
     if (programs == NULL || asprintf(&image, "%s/bench/%s", programs, image_of(settings)) < 0)
-        code = error_set(err, ERR_NO_MEMORY, 0, "free some memory", "no memory for a path");
+        code = error_no_memory(err, "no memory for a path");
     while (code == ERR_OK && ret->count < count)
         if (!make_copy(ret->dir, ret->count++, image, settings))
             code = error_set(err, ERR_IO, errno, "make room there, or set TMPDIR",

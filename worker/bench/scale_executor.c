@@ -34,7 +34,7 @@ static enum err run_executor(
         .board = board,
         .stop = &stop};
     if (executor.life.source == NULL || executor.life.sink == NULL)
-        return error_set(err, ERR_NO_MEMORY, 0, "free some memory", "no memory for a bench");
+        return error_no_memory(err, "no memory for a bench");
     return executor_run(&executor, &summary, err);
 }
 

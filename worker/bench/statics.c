@@ -79,7 +79,7 @@ static uint64_t jobs_of(const struct engine_bench *bench, double ns) {
 }
 
 static enum err no_memory(struct error *err) {
-    return error_set(err, ERR_NO_MEMORY, 0, "free some memory", "no memory for a bench");
+    return error_no_memory(err, "no memory for a bench");
 }
 
 /* ---- a warm static against none ---- */

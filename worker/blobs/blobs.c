@@ -266,9 +266,7 @@ static void run_sweeper(void *context, uint32_t index) {
 
 static enum err start_sweeper(struct blobs *blobs, struct error *err) {
     blobs->stop = queue_create(1);
-    if (blobs->stop == NULL)
-        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
-            "no memory to remove expired blobs");
+    if (blobs->stop == NULL) return error_no_memory(err, "no memory to remove expired blobs");
     const struct crew_options crew = {
         .name = "sweeper", .count = 1, .run = run_sweeper, .context = blobs};
     return crew_start(&crew, &blobs->sweeper, err);
@@ -278,9 +276,7 @@ static enum err start_sweeper(struct blobs *blobs, struct error *err) {
 
 enum err blobs_create(const struct blobs_options *options, struct blobs **ret, struct error *err) {
     struct blobs *blobs = calloc(1, sizeof *blobs);
-    if (blobs == NULL)
-        return error_set(
-            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for the blob store");
+    if (blobs == NULL) return error_no_memory(err, "no memory for the blob store");
     uint64_t held_bytes_max = options->held_bytes_max;
     if (held_bytes_max < options->bytes_max) held_bytes_max = options->bytes_max;
     *blobs = (struct blobs){.bytes_max = options->bytes_max,

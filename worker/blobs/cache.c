@@ -179,9 +179,7 @@ static void make_room(struct cache *cache, uint64_t charge, uint32_t count) {
 enum err cache_claim(struct cache *cache, const struct digest *digest, uint64_t bytes,
     struct cache_entry **ret, struct error *err) {
     struct cache_entry *fresh = calloc(1, sizeof *fresh);
-    if (fresh == NULL)
-        return error_set(
-            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory to fetch a blob");
+    if (fresh == NULL) return error_no_memory(err, "no memory to fetch a blob");
     *fresh = (struct cache_entry){.digest = *digest, .bytes = bytes, .is_loading = true};
     pthread_mutex_lock(&cache->lock);
     struct cache_entry *entry = table_find(cache, digest);
@@ -296,16 +294,13 @@ static enum err load(struct cache *cache, struct error *err) {
     free(scan.entries);
     make_room(cache, 0, 0);
     if (!scan.is_out_of_memory) return ERR_OK;
-    return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
-        "no memory for the list of cached blobs");
+    return error_no_memory(err, "no memory for the list of cached blobs");
 }
 
 enum err cache_create(
     const char *path, uint64_t budget_bytes, struct cache **ret, struct error *err) {
     struct cache *cache = calloc(1, sizeof *cache);
-    if (cache == NULL)
-        return error_set(
-            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for the blob cache");
+    if (cache == NULL) return error_no_memory(err, "no memory for the blob cache");
     cache->folder.fd = -1;
     cache->budget_bytes = budget_bytes;
     pthread_mutex_init(&cache->lock, NULL);

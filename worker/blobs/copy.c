@@ -17,8 +17,7 @@ static enum err map(
     void *mapping = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (mapping == MAP_FAILED) {
         blob_memory_give(memory, bytes);
-        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
-            "no memory for a blob of %" PRIu64 " bytes", bytes);
+        return error_no_memory(err, "no memory for a blob of %" PRIu64 " bytes", bytes);
     }
     *ret = (struct blob){.bytes = slice_of(mapping, bytes), .mapping = mapping, .memory = memory};
     return ERR_OK;
@@ -29,9 +28,7 @@ static enum err map(
 enum err copy_begin(
     struct blob_memory *memory, uint64_t bytes, struct copy *ret, struct error *err) {
     *ret = (struct copy){.digester = digester_create()};
-    if (ret->digester == NULL)
-        return error_set(
-            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory to read a blob");
+    if (ret->digester == NULL) return error_no_memory(err, "no memory to read a blob");
     return map(memory, bytes, &ret->blob, err);
 }
 

@@ -394,8 +394,7 @@ static enum err find_servers(
     if (settings->broker == BROKER_EMBEDDED) {
         char *path = find_address_file(settings);
         enum err code = path != NULL ? read_address_file(path, servers, size, err)
-                                     : error_set(err, ERR_NO_MEMORY, 0,
-                                           "give the process more memory", "no memory for a path");
+                                     : error_no_memory(err, "no memory for a path");
         free(path);
         return code;
     }
@@ -410,9 +409,7 @@ enum err connect_check_topic(
     size_t count;
     bool is_known = false;
     char **topics = list_topics(settings, &count);
-    if (topics == NULL)
-        return error_set(
-            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for topics");
+    if (topics == NULL) return error_no_memory(err, "no memory for topics");
     for (size_t i = 0; i < count && !is_known; i++) is_known = strcmp(topics[i], topic) == 0;
     free(topics);
     if (is_known) return ERR_OK;

@@ -515,8 +515,7 @@ enum err consumer_create(
         offsets_destroy(offsets);
         member_destroy(member);
         claim_destroy(claim);
-        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
-            "no memory for a Kafka consumer");
+        return error_no_memory(err, "no memory for a Kafka consumer");
     }
     consumer->source = (struct source){.operations = &operations, .group = SOURCE_GROUP_NO_BROKER};
     consumer->offsets = offsets;

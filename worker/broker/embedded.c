@@ -125,9 +125,7 @@ static void remove_address(const struct embedded *embedded) {
 enum err embedded_create(
     const struct embedded_options *options, struct embedded **ret, struct error *err) {
     struct embedded *embedded = calloc(1, sizeof *embedded);
-    if (embedded == NULL)
-        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
-            "no memory for the embedded broker");
+    if (embedded == NULL) return error_no_memory(err, "no memory for the embedded broker");
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before); /* its threads take no signals */

@@ -38,9 +38,7 @@ static void flip(struct snapshot *snapshot, int64_t index) {
 
 enum err file_progress_create(void *room, struct file_progress **ret, struct error *err) {
     struct file_progress *progress = calloc(1, sizeof *progress);
-    if (progress == NULL)
-        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
-            "no memory for the progress of files");
+    if (progress == NULL) return error_no_memory(err, "no memory for the progress of files");
     progress->kept = room;
     /* acquire: pairs with the release in file_progress_keep() of an earlier process */
     uint32_t active = atomic_load_explicit(&progress->kept->active, memory_order_acquire);

@@ -64,9 +64,7 @@ static void run_helper(void *context, uint32_t index) {
 
 enum err file_readers_create(struct file_readers **ret, struct error *err) {
     struct file_readers *readers = calloc(1, sizeof *readers);
-    if (readers == NULL)
-        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
-            "no memory for threads that read files");
+    if (readers == NULL) return error_no_memory(err, "no memory for threads that read files");
     pthread_mutex_init(&readers->lock, NULL);
     pthread_cond_init(&readers->begun, NULL);
     pthread_cond_init(&readers->ended, NULL);

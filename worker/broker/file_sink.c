@@ -269,8 +269,7 @@ static struct file_sink *files_create(const char *path, struct error *err) {
         .destroy = file_sink_destroy};
     struct file_sink *files = calloc(1, sizeof *files);
     if (files == NULL) {
-        error_set(
-            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory to open %s", path);
+        error_no_memory(err, "no memory to open %s", path);
         return NULL;
     }
     files->sink.operations = &operations;

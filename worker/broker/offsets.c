@@ -227,8 +227,7 @@ enum err offsets_assign(struct offsets *offsets, const char *topic, int32_t part
     }
     pthread_mutex_unlock(&offsets->lock);
     if (p != NULL) return ERR_OK;
-    return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
-        "no memory to follow the offsets of %s [%d]", topic, partition);
+    return error_no_memory(err, "no memory to follow the offsets of %s [%d]", topic, partition);
 }
 
 void offsets_leave(struct offsets *offsets, const char *topic, int32_t partition) {

@@ -358,9 +358,7 @@ enum err producer_create(
         .flush = producer_flush,
         .destroy = producer_destroy};
     struct producer *producer = calloc(1, sizeof *producer);
-    if (producer == NULL)
-        return error_set(
-            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a producer");
+    if (producer == NULL) return error_no_memory(err, "no memory for a producer");
     producer->sink.operations = &operations;
     spread_init(&producer->spread);
     producer->is_transactional = options->transactional_id != NULL;

@@ -190,17 +190,13 @@ enum err reader_create(const struct kafka_options *options, const char *topic,
     uint64_t from_unix_ms, int timeout_ms, struct reader **ret, struct error *err) {
     rd_kafka_conf_t *conf = NULL;
     struct reader *reader = calloc(1, sizeof *reader);
-    if (reader == NULL)
-        return error_set(
-            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a reader");
+    if (reader == NULL) return error_no_memory(err, "no memory for a reader");
     reader->events = (struct client_events){
         .on_event = options->on_event, .context = options->context, .name = "kafka reader"};
     reader->from_unix_ms = from_unix_ms;
     reader->topic = strdup(topic);
     enum err code = ERR_OK;
-    if (reader->topic == NULL)
-        code = error_set(
-            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a reader");
+    if (reader->topic == NULL) code = error_no_memory(err, "no memory for a reader");
     if (code == ERR_OK)
         code = client_conf_create(options, "kafka.consumer", defaults, required, &conf, err);
     if (code == ERR_OK)
@@ -247,8 +243,7 @@ static enum err keep(
     struct delivery *delivery = client_lend_message(message, 2 * DELIVERY_HEADERS_MAX);
     if (delivery == NULL || !delivery_keep(delivery)) {
         delivery_destroy(delivery);
-        return error_set(
-            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a message");
+        return error_no_memory(err, "no memory for a message");
     }
     note_offset(reader, partition, offset + 1);
     delivery->position.topic = reader->topic;

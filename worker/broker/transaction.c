@@ -481,7 +481,7 @@ static void transaction_send(struct sink *sink, struct record *record) {
     struct entry *entry = calloc(1, sizeof *entry);
     if (entry == NULL) {
         struct error err;
-        error_set(&err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a record");
+        error_no_memory(&err, "no memory for a record");
         record->on_settled(record, ERR_NO_MEMORY, &err);
         return;
     }

@@ -64,9 +64,7 @@ enum err waker_start(rd_kafka_t *client, struct waker **ret, struct error *err) 
     *ret = NULL;
     if (rd_kafka_version() >= VERSION_FETCH_BACKOFF) return ERR_OK;
     struct waker *waker = calloc(1, sizeof *waker);
-    if (waker == NULL)
-        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
-            "no memory to wake a Kafka consumer");
+    if (waker == NULL) return error_no_memory(err, "no memory to wake a Kafka consumer");
     waker->client = client;
     pthread_mutex_init(&waker->lock, NULL);
     pthread_cond_init(&waker->changed, NULL);

@@ -53,7 +53,7 @@ static enum err write_request(const struct settings *settings, const char *path,
     if (code != ERR_OK) return code;
     if ((request = open_memstream(ret, size)) == NULL) {
         free(token);
-        return error_set(err, ERR_NO_MEMORY, 0, "give it more memory", "no memory");
+        return error_no_memory(err, "no memory");
     }
     fprintf(request, "GET %s HTTP/1.0\r\n", path);
     if (token != NULL) /* without the blanks and ends of lines around it */
@@ -63,7 +63,7 @@ static enum err write_request(const struct settings *settings, const char *path,
     fputs("\r\n", request);
     free(token);
     if (fclose(request) == 0) return ERR_OK;
-    return error_set(err, ERR_NO_MEMORY, 0, "give it more memory", "no memory");
+    return error_no_memory(err, "no memory");
 }
 
 static bool send_all(int fd, const char *bytes, size_t size) {
@@ -87,8 +87,7 @@ static enum err receive_all(
                 "the worker at http://%s says more than 16 MiB", settings->http.listen);
         if (room - *size < CHUNK_BYTES + 1) {
             char *larger = realloc(*ret, room = 2 * room + CHUNK_BYTES + 1);
-            if (larger == NULL)
-                return error_set(err, ERR_NO_MEMORY, 0, "give it more memory", "no memory");
+            if (larger == NULL) return error_no_memory(err, "no memory");
             *ret = larger;
         }
         ssize_t count = recv(fd, *ret + *size, CHUNK_BYTES, 0);

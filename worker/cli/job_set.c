@@ -72,8 +72,7 @@ enum err job_set(const struct yaml_document *document, const struct cli_values *
     char *dir = settings_programs_dir(settings);
     struct registry *registry = dir != NULL ? registry_load(dir, problems) : NULL;
     free(dir);
-    if (registry == NULL)
-        code = error_set(err, ERR_NO_MEMORY, 0, "free some memory", "no memory for the programs");
+    if (registry == NULL) code = error_no_memory(err, "no memory for the programs");
     else if (problems_any(problems))
         code = error_set(err, ERR_CONFIG, 0, "", "--set needs the programs' manifests");
     for (size_t i = 0; code == ERR_OK && i < sets->count; i++)

@@ -43,7 +43,7 @@ static enum err start(
     }
     /* What it leaves behind when it is killed is removed with the room. */
     if (setenv("TMPDIR", room->folder, 1) != 0)
-        return error_set(err, ERR_NO_MEMORY, 0, "free some memory", "no memory for a variable");
+        return error_no_memory(err, "no memory for a variable");
     return quiet_start(arguments, room->log, ret, err);
 }
 

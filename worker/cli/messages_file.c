@@ -25,8 +25,7 @@ struct messages_file {
 
 enum err messages_file_open(const char *path, struct messages_file **ret, struct error *err) {
     struct messages_file *file = calloc(1, sizeof *file);
-    if (file == NULL)
-        return error_set(err, ERR_NO_MEMORY, 0, "free some memory", "no memory to read %s", path);
+    if (file == NULL) return error_no_memory(err, "no memory to read %s", path);
     file->path = path;
     file->in = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
     if (file->in != NULL) {
@@ -61,9 +60,7 @@ static enum err read_more(struct messages_file *file, struct error *err) {
             "%s: a message is larger than 1 GiB", file->path);
     if (file->room < file->end + wanted) {
         uint8_t *larger = realloc(file->bytes, file->end + wanted);
-        if (larger == NULL)
-            return error_set(
-                err, ERR_NO_MEMORY, 0, "free some memory", "no memory to read %s", file->path);
+        if (larger == NULL) return error_no_memory(err, "no memory to read %s", file->path);
         file->bytes = larger;
         file->room = file->end + wanted;
     }

@@ -8,7 +8,7 @@
 enum { LOCK_TIMEOUT_MS = 20000 };
 
 static enum err no_memory(struct error *err) {
-    return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a path");
+    return error_no_memory(err, "no memory for a path");
 }
 
 enum err own_state_open(const char *path, struct state **ret, struct error *err) {

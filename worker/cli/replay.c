@@ -156,8 +156,7 @@ static enum err send_job(struct replay *replay, const struct delivery *delivery,
         return ERR_OK;
     }
     struct delivery *job = dead_letter_create_job(delivery);
-    if (job == NULL)
-        return error_set(err, ERR_NO_MEMORY, 0, "free some memory", "no memory for a job");
+    if (job == NULL) return error_no_memory(err, "no memory for a job");
     enum err code = sender_send(replay->sender, topic, job, err);
     delivery_destroy(job);
     return code;

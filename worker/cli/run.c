@@ -161,9 +161,7 @@ static enum err find_state(const struct settings *settings, const struct run_arg
     char *folder = arguments->state == NULL ? settings_state_dir(settings) : NULL;
     if (folder != NULL) *ret = state_folder_file(folder, device);
     enum err code = ERR_OK;
-    if (*ret == NULL)
-        code = error_set(
-            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a path");
+    if (*ret == NULL) code = error_no_memory(err, "no memory for a path");
     else if (folder != NULL) code = state_folder_make(folder, err);
     free(folder);
     return code;
@@ -310,9 +308,7 @@ static char *make_state_folder(
     if (is_file_run) code = temporary_folder_make("gpu-worker", temporary, err);
     if (code != ERR_OK) return NULL;
     char *folder = is_file_run ? strdup(temporary) : settings_state_dir(settings);
-    if (folder == NULL)
-        code = error_set(
-            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a path");
+    if (folder == NULL) code = error_no_memory(err, "no memory for a path");
     else if (!is_file_run) code = state_folder_make(folder, err);
     if (code == ERR_OK) return folder;
     free(folder);

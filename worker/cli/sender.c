@@ -30,8 +30,7 @@ struct sending {
 
 enum err sender_open(const struct settings *settings, struct sender **ret, struct error *err) {
     struct sender *sender = calloc(1, sizeof *sender);
-    if (sender == NULL)
-        return error_set(err, ERR_NO_MEMORY, 0, "free some memory", "no memory to send");
+    if (sender == NULL) return error_no_memory(err, "no memory to send");
     enum err code = connect_producer(settings, &sender->sink, err);
     if (code == ERR_OK) *ret = sender;
     else free(sender);
@@ -86,7 +85,7 @@ enum err sender_send(
     if (copy == NULL || sending == NULL) {
         delivery_destroy(copy);
         free(sending);
-        return error_set(err, ERR_NO_MEMORY, 0, "free some memory", "no memory to send");
+        return error_no_memory(err, "no memory to send");
     }
     *sending = (struct sending){.record = {.topic = sending->topic,
                                     .has_key = copy->has_key,

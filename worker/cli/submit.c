@@ -93,8 +93,7 @@ static enum err encode_document(const struct yaml_document *document, const char
         return error_set(err, ERR_BAD_JOB, 0, "add `id: some-name`", "%s: the job has no id", path);
     char *folder = strdup(path);
     enum err code = ERR_OK;
-    if (folder == NULL)
-        code = error_set(err, ERR_NO_MEMORY, 0, "free some memory", "no memory for the job");
+    if (folder == NULL) code = error_no_memory(err, "no memory for the job");
     else code = job_yaml_encode(document, dirname(folder), problems, &ret->bytes, &ret->size, err);
     free(folder);
     return code;
@@ -137,7 +136,7 @@ static enum err send_job(const struct settings *settings, const char *topic,
     if (asprintf(ret_source, "%s/%" PRId32 "/%" PRId64, topic, partition, offset) >= 0)
         return ERR_OK;
     *ret_source = NULL;
-    return error_set(err, ERR_NO_MEMORY, 0, "free some memory", "no memory for the job");
+    return error_no_memory(err, "no memory for the job");
 }
 
 static bool answers(const struct delivery *delivery, const char *source) {

@@ -282,7 +282,7 @@ static int show(const struct settings *settings, bool is_json, bool is_screen, s
     if (is_json) fwrite(status.page, 1, status.size, stdout);
     else if (!is_screen) write_status(yaml_root(status.document), look, stdout);
     else if (!draw(yaml_root(status.document), look))
-        code = error_set(&err, ERR_NO_MEMORY, 0, "free some memory", "no memory for a page");
+        code = error_no_memory(&err, "no memory for a page");
     status_fini(&status);
     return code == ERR_OK ? CLI_OK : cli_fail_error("top", &err);
 }

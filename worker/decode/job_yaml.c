@@ -333,8 +333,7 @@ enum err job_yaml_encode(const struct yaml_document *document, const char *folde
     pack_node(&encoder, yaml_root(document), JOB);
     enum err code = problems_check(problems, err);
     if (code == ERR_OK && encoder.is_out_of_memory)
-        code = error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
-            "no memory for the message of %s", yaml_file(document));
+        code = error_no_memory(err, "no memory for the message of %s", yaml_file(document));
     if (code != ERR_OK) {
         msgpack_sbuffer_destroy(&encoder.buffer);
         return code;

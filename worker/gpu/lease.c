@@ -29,8 +29,7 @@ enum err lease_pool_create(
     return ERR_OK;
 no_memory:
     lease_pool_destroy(pool);
-    return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
-        "no memory for the rings of streams and events");
+    return error_no_memory(err, "no memory for the rings of streams and events");
 }
 
 static enum err handle_create(

@@ -82,8 +82,7 @@ static enum err module_create(struct modules *modules, const struct program *pro
     if (module == NULL || kernels == NULL) {
         free(module);
         free(kernels);
-        return error_set(
-            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a module");
+        return error_no_memory(err, "no memory for a module");
     }
     program_hold(program);
     *module = (struct module){
@@ -363,8 +362,7 @@ enum err module_set_load(struct modules *modules, const struct registry *registr
     if (set == NULL || defaults == NULL) {
         free(set);
         free(defaults);
-        return error_set(
-            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for the modules");
+        return error_no_memory(err, "no memory for the modules");
     }
     set->defaults = defaults;
     set->modules = modules;
@@ -429,9 +427,7 @@ void modules_forget_removed(struct modules *modules) {
 enum err modules_create(
     const struct device *device, size_t count_max, struct modules **ret, struct error *err) {
     struct modules *modules = calloc(1, sizeof *modules);
-    if (modules == NULL)
-        return error_set(
-            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for the modules");
+    if (modules == NULL) return error_no_memory(err, "no memory for the modules");
     pthread_mutex_init(&modules->lock, NULL);
     pthread_cond_init(&modules->settled, NULL);
     modules->device = device;

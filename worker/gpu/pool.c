@@ -50,8 +50,7 @@ enum err pool_create(const struct device *device, enum pool_kind kind, struct bu
     return ERR_OK;
 no_memory:
     pool_destroy(pool, NULL);
-    return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
-        "no memory for the rings of the %s", budget->name);
+    return error_no_memory(err, "no memory for the rings of the %s", budget->name);
 }
 
 enum err pool_start_wiping(struct pool *pool, struct error *err) {
@@ -289,9 +288,7 @@ void pool_give_back(struct pool *pool, struct pool_counters *counters, struct po
 enum err pool_fill(struct pool *pool, struct pool_counters *counters, size_t bytes, size_t count,
     struct error *err) {
     struct pool_block *blocks = calloc(count, sizeof blocks[0]);
-    if (blocks == NULL)
-        return error_set(
-            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory to fill a pool");
+    if (blocks == NULL) return error_no_memory(err, "no memory to fill a pool");
     enum err code = ERR_OK;
     for (size_t i = 0; i < count && code == ERR_OK; i++)
         code = pool_acquire(pool, counters, bytes, &blocks[i], err);

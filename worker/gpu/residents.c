@@ -68,9 +68,7 @@ struct residents {
 enum err residents_create(
     const struct residents_options *options, struct residents **ret, struct error *err) {
     struct residents *residents = calloc(1, sizeof *residents);
-    if (residents == NULL)
-        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
-            "no memory for the table of residents");
+    if (residents == NULL) return error_no_memory(err, "no memory for the table of residents");
     residents->options = *options;
     pthread_mutex_init(&residents->lock, NULL);
     pthread_mutex_init(&residents->pool_lock, NULL);
@@ -406,8 +404,7 @@ static enum err reserve(struct residents *residents, const struct resident_use *
     if (resident != NULL && scope == NULL) scope = scope_create(residents, hash, use);
     if (scope == NULL || resident == NULL) {
         free(resident);
-        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
-            "no memory to note resident '%.*s'", SLICE_TEXT(use->name));
+        return error_no_memory(err, "no memory to note resident '%.*s'", SLICE_TEXT(use->name));
     }
     charge(residents, scope, block_bytes);
     resident->scope = scope;

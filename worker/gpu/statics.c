@@ -357,9 +357,7 @@ static enum err entry_create(struct statics *statics, const struct digest *diges
     enum err code = size_class_find(bytes, &class, err);
     if (code != ERR_OK) return code;
     struct static_entry *entry = aligned_alloc(_Alignof(struct static_entry), sizeof *entry);
-    if (entry == NULL)
-        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
-            "no memory for a static of %zu bytes", bytes);
+    if (entry == NULL) return error_no_memory(err, "no memory for a static of %zu bytes", bytes);
     size_t block_bytes = size_class_bytes(class);
     *entry =
         (struct static_entry){.item = {.name = digest_hash(digest),
@@ -487,8 +485,7 @@ enum err statics_create(
     return code;
 no_memory:
     statics_destroy(statics);
-    return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
-        "no memory for the table of statics");
+    return error_no_memory(err, "no memory for the table of statics");
 }
 
 void statics_destroy(struct statics *statics) {

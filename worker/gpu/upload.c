@@ -61,8 +61,7 @@ enum err upload_stream_create(
     return code;
 no_memory:
     upload_stream_destroy(upload);
-    return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
-        "no memory for %u staging blocks", options->staging_count);
+    return error_no_memory(err, "no memory for %u staging blocks", options->staging_count);
 }
 
 /* Memory that a lost context may still read is not released. */

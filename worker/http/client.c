@@ -39,8 +39,7 @@ struct transfer {
 };
 
 static enum err out_of_memory(struct error *err) {
-    return error_set(
-        err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for an HTTP request");
+    return error_no_memory(err, "no memory for an HTTP request");
 }
 
 /* ---- the URL ---- */

@@ -199,9 +199,7 @@ enum err http_listen(const struct http_options *options, struct http **ret, stru
         if (code != ERR_OK) return code;
     }
     struct http *http = malloc(sizeof *http);
-    if (http == NULL)
-        return error_set(
-            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory to serve HTTP");
+    if (http == NULL) return error_no_memory(err, "no memory to serve HTTP");
     *http = (struct http){.options = *options};
     enum err code = start(http, options->address, err);
     if (code == ERR_OK) *ret = http;

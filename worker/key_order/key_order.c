@@ -37,8 +37,8 @@ enum err key_order_start(
     if (order != NULL) order->passed = queue_create(options->jobs_max);
     if (order == NULL || order->passed == NULL) {
         free(order);
-        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
-            "no memory for the queue of jobs that have waited for others of their key");
+        return error_no_memory(
+            err, "no memory for the queue of jobs that have waited for others of their key");
     }
     order->options = *options;
     const struct crew_options crew = {

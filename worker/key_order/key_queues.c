@@ -36,9 +36,7 @@ struct key_queues {
 
 enum err key_queues_create(size_t width, struct key_queues **ret, struct error *err) {
     struct key_queues *queues = aligned_calloc(alignof(struct key_queues), sizeof *queues);
-    if (queues == NULL)
-        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
-            "no memory for the queues of keys");
+    if (queues == NULL) return error_no_memory(err, "no memory for the queues of keys");
     queues->width = width;
     for (size_t i = 0; i < SHARDS; i++) pthread_mutex_init(&queues->shards[i].lock, NULL);
     *ret = queues;
@@ -138,8 +136,8 @@ enum err key_queues_enter(
     job->key_queue = queue;
     pthread_mutex_unlock(&shard->lock);
     if (queue != NULL) return ERR_OK;
-    return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
-        "no memory for the queue of a key of %zu bytes", delivery->key.size);
+    return error_no_memory(
+        err, "no memory for the queue of a key of %zu bytes", delivery->key.size);
 }
 
 struct job *key_queues_leave(struct key_queues *queues, struct key_queue *queue) {

@@ -63,9 +63,7 @@ static void destroy(struct meter *meter) {
 
 enum err meter_start(const char *uuid, struct meter **ret, struct error *err) {
     struct meter *meter = calloc(1, sizeof *meter);
-    if (meter == NULL)
-        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
-            "no memory for how the device is used");
+    if (meter == NULL) return error_no_memory(err, "no memory for how the device is used");
     snprintf(meter->uuid, sizeof meter->uuid, "%s", uuid);
     pthread_mutex_init(&meter->lock, NULL);
     pthread_cond_init(&meter->changed, NULL);

@@ -211,8 +211,7 @@ enum err reporter_start(
     struct reporter *reporter = calloc(1, sizeof *reporter);
     if (reporter == NULL) {
         sink_destroy(sink);
-        return error_set(
-            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for telemetry");
+        return error_no_memory(err, "no memory for telemetry");
     }
     reporter->collector = options->collector;
     reporter->identity = options->identity;

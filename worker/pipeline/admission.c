@@ -273,8 +273,7 @@ enum err admission_start(struct stages *stages, struct admission **ret, struct e
     if (admission != NULL) admission->waiting = queue_create(PROVIDERS_UNDECODED_MAX);
     if (admission == NULL || admission->waiting == NULL) {
         free(admission);
-        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
-            "no memory for the queue of messages that came");
+        return error_no_memory(err, "no memory for the queue of messages that came");
     }
     admission->stages = stages;
     const struct crew_options crew = {

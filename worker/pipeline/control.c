@@ -129,8 +129,7 @@ enum err control_start(
     if (control == NULL || control->cancels == NULL) {
         reader_destroy(reader);
         free(control);
-        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
-            "no memory for what the control topic cancels");
+        return error_no_memory(err, "no memory for what the control topic cancels");
     }
     control->stages = stages;
     control->reader = reader;

@@ -67,8 +67,7 @@ static void destroy(struct edition *edition) {
 }
 
 static enum err fail_for_memory(struct error *err) {
-    return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
-        "no memory for the configuration and its programs");
+    return error_no_memory(err, "no memory for the configuration and its programs");
 }
 
 enum err editions_create(struct modules *modules, const struct device *device,

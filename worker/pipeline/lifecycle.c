@@ -171,8 +171,7 @@ static enum isolation isolation_of(const struct settings *settings) {
 static enum err start_providers(struct stages *stages, struct error *err) {
     stages->providers = providers_create();
     if (stages->providers != NULL) return ERR_OK;
-    return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
-        "no memory to note which jobs bring statics");
+    return error_no_memory(err, "no memory to note which jobs bring statics");
 }
 
 static enum err start_prepare(struct stages *stages, struct error *err) {
@@ -226,9 +225,7 @@ static enum err start_lanes(struct stages *stages, struct error *err) {
         .state = stages->state,
         .spins = settings->lane_wait == LANE_WAIT_SPIN};
     stages->ready = ready_create(&ready);
-    if (stages->ready == NULL)
-        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
-            "no memory for the queue of ready jobs");
+    if (stages->ready == NULL) return error_no_memory(err, "no memory for the queue of ready jobs");
     warn_of_spinning(settings);
     struct lanes_options options = {.device = &stages->device,
         .device_pool = stages->device_pool,

@@ -40,8 +40,7 @@ static enum err publish(struct stages *stages, struct settings *settings, struct
 enum err reload_begin(struct stages *stages, struct registry *registry, struct error *err) {
     struct settings copy;
     if (!settings_copy(stages->settings, &copy))
-        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
-            "no memory for the configuration");
+        return error_no_memory(err, "no memory for the configuration");
     enum err code = publish(stages, &copy, registry, err);
     if (code != ERR_OK) settings_fini(&copy);
     return code;
@@ -127,9 +126,7 @@ enum err reload_start(struct stages *stages, const struct fitness_source *source
     sigset_t hangup;
     if (source == NULL) return ERR_OK;
     struct reload *reload = calloc(1, sizeof *reload);
-    if (reload == NULL)
-        return error_set(
-            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory to wait for SIGHUP");
+    if (reload == NULL) return error_no_memory(err, "no memory to wait for SIGHUP");
     sigemptyset(&hangup);
     sigaddset(&hangup, SIGHUP);
     *reload = (struct reload){.stages = stages, .source = *source, .is_supervised = is_supervised};

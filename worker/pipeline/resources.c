@@ -109,8 +109,7 @@ enum err resources_open_blobs(struct stages *stages, struct error *err) {
         (void)mkdir(settings->blobs.cache_dir, 0700); /* else opening what is in it fails */
         if (asprintf(
                 &cache_dir, "%s/gpu%" PRIu32, settings->blobs.cache_dir, stages->device_index) < 0)
-            return error_set(
-                err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a path");
+            return error_no_memory(err, "no memory for a path");
         options.cache_dir = cache_dir;
     } else if (settings->blobs.dir[0] == 0) {
         return ERR_OK;
@@ -141,8 +140,7 @@ static enum err create_counters(struct stages *stages, struct error *err) {
     stages->device_counters = calloc(count, sizeof stages->device_counters[0]);
     stages->pinned_counters = calloc(count, sizeof stages->pinned_counters[0]);
     if (stages->device_counters == NULL || stages->pinned_counters == NULL)
-        return error_set(
-            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory to count");
+        return error_no_memory(err, "no memory to count");
     if (stages->board != NULL) return ERR_OK;
     enum err code = board_create(&stages->own_board, NULL, err);
     stages->board = stages->own_board;

@@ -235,8 +235,7 @@ enum err retries_start(struct stages *stages, const struct retries_options *opti
     if (retries != NULL) retries->waiting = timers_create(stages_jobs_max(stages));
     if (retries == NULL || retries->waiting == NULL) {
         free(retries);
-        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
-            "no memory for jobs that are tried again");
+        return error_no_memory(err, "no memory for jobs that are tried again");
     }
     retries->stages = stages;
     retries->options = *options;

@@ -128,8 +128,7 @@ static enum err end_partly(
     struct failed_instance *failed = arena_alloc_beyond(&array->arena, count * sizeof *failed);
     char *texts = arena_alloc_beyond(&array->arena, count * (size_t)STATE_MESSAGE_BYTES);
     if (failed == NULL || texts == NULL)
-        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
-            "no memory to say which instances have failed");
+        return error_no_memory(err, "no memory to say which instances have failed");
     for (uint32_t i = 0; i < count; i++, texts += STATE_MESSAGE_BYTES) {
         memcpy(texts, search->culprits[i].message, STATE_MESSAGE_BYTES);
         failed[i] = (struct failed_instance){
@@ -255,8 +254,7 @@ enum err serial_start(struct stages *stages, const struct serial_options *option
     if (serial != NULL) serial->queue = queue_create(stages_jobs_max(stages));
     if (serial == NULL || serial->queue == NULL) {
         free(serial);
-        return error_set(
-            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a queue");
+        return error_no_memory(err, "no memory for a queue");
     }
     serial->stages = stages;
     serial->options = *options;

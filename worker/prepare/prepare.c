@@ -296,8 +296,7 @@ static enum err cold_work_start(
     cold->prepare = prepare;
     cold->queue = queue_create(options->queue_length);
     if (cold->queue == NULL)
-        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
-            "no memory for the queue of jobs to prepare");
+        return error_no_memory(err, "no memory for the queue of jobs to prepare");
     const struct crew_options crew = {
         .name = name, .count = options->threads, .run = run_preparation, .context = cold};
     return crew_start(&crew, &cold->crew, err);
@@ -311,9 +310,7 @@ static void cold_work_finish(struct cold_work *cold) {
 enum err prepare_create(
     const struct prepare_options *options, struct prepare **ret, struct error *err) {
     struct prepare *prepare = calloc(1, sizeof *prepare);
-    if (prepare == NULL)
-        return error_set(
-            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for preparation");
+    if (prepare == NULL) return error_no_memory(err, "no memory for preparation");
     prepare->options = *options;
     enum err code = cold_work_start(&prepare->cold[COLD_LOCAL], prepare, "prepare", err);
     if (code == ERR_OK) code = cold_work_start(&prepare->cold[COLD_STORE], prepare, "fetch", err);

@@ -196,8 +196,7 @@ static void run_publisher(void *context, uint32_t index) {
 }
 
 static enum err no_memory(struct error *err) {
-    return error_set(
-        err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory to answer a job");
+    return error_no_memory(err, "no memory to answer a job");
 }
 
 enum err publisher_reserve(struct job *job, const struct plan *plan, size_t result_bytes_max,
@@ -326,8 +325,7 @@ static enum err start_uploader(struct publisher *publisher, struct error *err) {
 static enum err start_threads(struct publisher *publisher, struct error *err) {
     publisher->queue = queue_create(publisher->options.queue_length);
     if (publisher->queue == NULL)
-        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
-            "no memory for the publisher's queue");
+        return error_no_memory(err, "no memory for the publisher's queue");
     const struct crew_options crew = {
         .name = "publisher", .count = 1, .run = run_publisher, .context = publisher};
     enum err code = start_uploader(publisher, err);

@@ -129,8 +129,7 @@ enum err uploader_start(
     if (uploader != NULL) uploader->queue = queue_create(options->queue_length);
     if (uploader == NULL || uploader->queue == NULL) {
         free(uploader);
-        return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory",
-            "no memory for the outputs that go to the blob store");
+        return error_no_memory(err, "no memory for the outputs that go to the blob store");
     }
     uploader->options = *options;
     const struct crew_options crew = {

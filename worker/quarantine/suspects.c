@@ -97,8 +97,7 @@ enum err suspects_start(
     if (suspects != NULL) suspects->table = calloc(capacity, sizeof suspects->table[0]);
     if (suspects == NULL || suspects->table == NULL) {
         free(suspects);
-        return error_set(
-            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for suspects");
+        return error_no_memory(err, "no memory for suspects");
     }
     suspects->options = *options;
     suspects->turns = turns;

@@ -21,7 +21,7 @@ static enum err fail_io(struct error *err, const char *what, const char *path) {
 }
 
 static enum err no_memory(struct error *err) {
-    return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a path");
+    return error_no_memory(err, "no memory for a path");
 }
 
 enum err state_folder_make(const char *path, struct error *err) {

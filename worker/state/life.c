@@ -114,8 +114,7 @@ static struct state *create(const char *path) {
 }
 
 static enum err no_memory(struct error *err, const char *path) {
-    return error_set(
-        err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for %s", path);
+    return error_no_memory(err, "no memory for %s", path);
 }
 
 void state_close(struct state *state) {

@@ -44,7 +44,7 @@ enum err executor_init(struct executor *executor, const struct supervise_options
     executor->state_path = state_folder_file(options->state_dir, device->index);
     if (executor->state_path != NULL)
         return board_create(&executor->board, &executor->board_fd, err);
-    return error_set(err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for a path");
+    return error_no_memory(err, "no memory for a path");
 }
 
 static void stop_watching(struct executor *executor) {

@@ -254,9 +254,7 @@ static enum err init(
     struct supervisor *supervisor, const struct supervise_options *options, struct error *err) {
     *supervisor = (struct supervisor){.options = options, .signal_fd = -1};
     supervisor->executors = calloc(options->device_count, sizeof supervisor->executors[0]);
-    if (supervisor->executors == NULL)
-        return error_set(
-            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for the executors");
+    if (supervisor->executors == NULL) return error_no_memory(err, "no memory for the executors");
     enum err code = ERR_OK;
     for (; supervisor->count < options->device_count && code == ERR_OK; supervisor->count++)
         code = executor_init(&supervisor->executors[supervisor->count], options,

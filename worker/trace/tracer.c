@@ -246,9 +246,7 @@ enum err tracer_start(
     const struct http_client_options http = {
         .url = options->url, .setting = "tracing.otlp_url", .timeout_ms = REQUEST_TIMEOUT_MS};
     struct tracer *tracer = calloc(1, sizeof *tracer);
-    if (tracer == NULL)
-        return error_set(
-            err, ERR_NO_MEMORY, 0, "give the process more memory", "no memory for traces");
+    if (tracer == NULL) return error_no_memory(err, "no memory for traces");
     tracer->options = *options;
     tracer->path = path_of(options->url);
     tracer->last = &tracer->first;
