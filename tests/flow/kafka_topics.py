@@ -16,6 +16,11 @@ MOVING = [
     confluent_kafka.KafkaError.COORDINATOR_LOAD_IN_PROGRESS, confluent_kafka.KafkaError.NOT_LEADER_FOR_PARTITION,
     confluent_kafka.KafkaError.LEADER_NOT_AVAILABLE,
 ]  # what brokers say of a group's coordinator, and of a partition's leader
+# Of a client that reaches no broker: once one was away, some librdkafka stay so, and a new client is needed.
+AWAY = [
+    confluent_kafka.KafkaError._TRANSPORT, confluent_kafka.KafkaError._TIMED_OUT, confluent_kafka.KafkaError._ALL_BROKERS_DOWN,
+]
+ANSWER_S = 20  # for one answer
 # A broker that was away is asked again soon, which some tests are about, and one that has nothing new says so at once.
 ASKING = {"reconnect.backoff.max.ms": 500, "log_level": 2}
 READING = ASKING | {"fetch.wait.max.ms": 10, "enable.auto.commit": False, "enable.partition.eof": True}
@@ -100,11 +105,11 @@ def read_all(bootstrap_servers, topic, isolation="read_committed"):
     return messages
 
 
-def answer_of(ask, where):
+def answer_of(ask, where, answer_s=PATIENCE_S):
     """What `ask` returns. A coordinator or a leader that has just come to be, or that moves, says so: it is asked again."""
     def ask_once():
         try:
-            return ask(where, PATIENCE_S)
+            return ask(where, answer_s)
         except confluent_kafka.KafkaException as why:
             if why.args[0].code() not in MOVING:
                 raise
@@ -113,17 +118,28 @@ def answer_of(ask, where):
         ask_once, "the broker answers", is_met=lambda answer: not isinstance(answer, confluent_kafka.KafkaException))
 
 
-def committed(consumer, partitions):
-    return answer_of(consumer.committed, partitions)
+def committed(consumer, partitions, answer_s=PATIENCE_S):
+    return answer_of(consumer.committed, partitions, answer_s)
 
 
-def lag(bootstrap_servers, topics):
+def lag(bootstrap_servers, topics, patience_s=PATIENCE_S):
     """Messages of the job topic that the group has not committed."""
-    asker = asker_of(bootstrap_servers, topics.group)
-    numbers = asker.list_topics(topics.jobs, timeout=PATIENCE_S).topics[topics.jobs].partitions
+    def look():
+        try:
+            return lag_by(asker_of(bootstrap_servers, topics.group), topics.jobs)
+        except confluent_kafka.KafkaException as why:
+            if why.args[0].code() not in AWAY:
+                raise
+            asker_of.cache_clear()
+            return None
+    return wait_until(look, "the broker says what is committed", patience_s, is_met=lambda seen: seen is not None)
+
+
+def lag_by(asker, topic):
+    numbers = asker.list_topics(topic, timeout=ANSWER_S).topics[topic].partitions
     total = 0
-    for position in committed(asker, [confluent_kafka.TopicPartition(topics.jobs, n) for n in numbers]):
-        low, high = answer_of(asker.get_watermark_offsets, position)
+    for position in committed(asker, [confluent_kafka.TopicPartition(topic, n) for n in numbers], ANSWER_S):
+        low, high = answer_of(asker.get_watermark_offsets, position, ANSWER_S)
         total += high - max(position.offset, low)
     return total
 

@@ -25,6 +25,7 @@ arguments_of_this = sys.argv[1:]
 sys.argv[1:] = []  # worker_flow takes its build folder from there
 from hanging_transactions import Hanging
 from kafka_cluster import BRIEF, KafkaCluster
+from kafka_topics import ANSWER_S
 from worker_environment import for_faults
 from worker_flow import lag
 
@@ -340,8 +341,8 @@ class Storm:
     def _lag(self):
         """Messages that are not committed; None where the brokers do not say."""
         try:
-            return lag(self.cluster.servers, self._group())
-        except confluent_kafka.KafkaException as why:
+            return lag(self.cluster.servers, self._group(), ANSWER_S)
+        except (confluent_kafka.KafkaException, AssertionError) as why:
             say(f"{self.delivery}: the brokers do not say what is committed: {why}")
             return None
 
