@@ -22,8 +22,8 @@ static const struct err_info *info_of(enum err code) {
     return &err_infos[code];
 }
 
-static void set(struct error *err, enum err code, int native, const char *fix, const char *format,
-    va_list args) {
+__attribute__((format(printf, 5, 0))) static void set(struct error *err, enum err code, int native,
+    const char *fix, const char *format, va_list args) {
     INVARIANT(code != ERR_OK, "an error has a code");
     err->code = code;
     err->native = native;
