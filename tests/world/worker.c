@@ -1,5 +1,6 @@
 #include "world/worker.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -170,6 +171,7 @@ static int run(void *context) {
     if (code == ERR_TIMEOUT) return WORKER_IS_LATE;
     connection_fini(&connection);
     if (code == ERR_OK) return has_left_nothing() ? 0 : 1;
+    if (code == ERR_IO && err.native == ENOSPC) return WORKER_LACKS_DISK;
     if (worker->tells || (code != ERR_BROKER && code != ERR_NO_MEMORY))
         fprintf(stderr, "    %s ended: %s\n", worker->name, err.message);
     if (code == ERR_NO_MEMORY) return WORKER_LACKS_MEMORY;
@@ -189,10 +191,13 @@ void worker_note_crash(const struct worker *dead, int status) {
     struct state *state;
     struct error err;
     snprintf(death.message, sizeof death.message, "signal %d", WTERMSIG(status));
-    if (state_amend(dead->state, STATE_LOCK_MS, &state, &err) != ERR_OK) abort();
-    state_record_death(state, &death);
-    if (state_save(state, &err) != ERR_OK) abort();
-    state_close(state);
+    enum err code = state_amend(dead->state, STATE_LOCK_MS, &state, &err);
+    if (code == ERR_OK) {
+        state_record_death(state, &death);
+        code = state_save(state, &err);
+        state_close(state);
+    }
+    if (code != ERR_OK && err.native != ENOSPC) abort(); /* a full disk keeps the cause unknown */
 }
 
 void worker_reload(struct worker *reloaded, enum worker_edition edition) {

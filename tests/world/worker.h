@@ -20,7 +20,8 @@ enum {
     WORKER_IS_REFUSED = 5, /* the status of one that the brokers refuse */
     WORKER_IS_LATE = 6, /* the status of one that was asked to stop, and whose device took longer */
     WORKER_LOST_GPU = 7,
-    WORKER_LACKS_MEMORY = 8
+    WORKER_LACKS_MEMORY = 8,
+    WORKER_LACKS_DISK = 9
 };
 
 /* What its configuration says; of one that is broken, nothing is read. */

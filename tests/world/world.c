@@ -13,6 +13,7 @@
 #include "quarantine/attribution.h"
 #include "world/account.h"
 #include "world/cluster.h"
+#include "world/disk.h"
 #include "world/memory.h"
 #include "world/scheduler.h"
 #include "world/store.h"
@@ -128,9 +129,11 @@ static void restart_the_dead(struct world *world) {
     }
 }
 
-/* Of two of one name, the earlier is. */
+/* Of two of one name, the earlier is; and whoever begins while the disk is full. */
 static bool may_be_refused(const struct world *world, int status) {
-    return world->twin_until_ns != 0 && status == WORKER_IS_REFUSED << 8;
+    bool has_full_disk = (world->events & WORLD_FULL_DISKS) != 0;
+    return (world->twin_until_ns != 0 && status == WORKER_IS_REFUSED << 8) ||
+           (has_full_disk && status == WORKER_LACKS_DISK << 8);
 }
 
 /* The same for those that were refused, after growing waits. */
@@ -312,6 +315,12 @@ static void lack_memory(struct world *world) {
     memory_fail_until(scheduler_now_ns() + ms * 1000000u);
 }
 
+static void fill_disks(struct world *world) {
+    uint64_t ms = 1 + scheduler_draw(SILENCE_MS_MAX / 2);
+    tell(world, "disks are full for %" PRIu64 " ms", ms);
+    disk_fill_until(scheduler_now_ns() + ms * 1000000u);
+}
+
 static const char *name_config(struct world *world, size_t index) {
     char *path = world->configs[index];
     snprintf(path, sizeof world->configs[index], "%s/config-%zu", world->options->folder, index);
@@ -366,6 +375,7 @@ static bool let_happen(struct world *world) {
     case WORLD_CLOCKS: shift_clocks(world); break;
     case WORLD_RELOADS: reload_worker(world); break;
     case WORLD_SHORTAGES: lack_memory(world); break;
+    case WORLD_FULL_DISKS: fill_disks(world); break;
     }
     return true;
 }
@@ -474,6 +484,7 @@ static bool is_cooperative(uint64_t seed) {
 static uint32_t undrawn_events(uint64_t seed) {
     sigset_t hangup;
     uint32_t ret = (undrawn(seed) >> 2 & 3) == 0 ? WORLD_SHORTAGES : 0;
+    if ((undrawn(seed) >> 7 & 3) == 0) ret |= WORLD_FULL_DISKS;
     if ((undrawn(seed) & 3) != 0) return ret;
     sigemptyset(&hangup);
     sigaddset(&hangup, SIGHUP);
@@ -516,6 +527,7 @@ static void begin(struct world *world) {
     store_make(world->blobs);
     snprintf(world->log, sizeof world->log, "%s/log", world->options->folder);
     memory_begin();
+    disk_begin();
     for (size_t i = 0; i < world->worker_count; i++) {
         struct worker *worker = &world->workers[i];
         snprintf(

@@ -28,7 +28,8 @@ enum world_event {
     WORLD_TWINS = 1 << 12,        /* a second worker has the name of another for a while */
     WORLD_CLOCKS = 1 << 13,       /* wall clocks are set to another time */
     WORLD_RELOADS = 1 << 14,      /* a worker reads another configuration, or a broken one */
-    WORLD_SHORTAGES = 1 << 15     /* allocations of worker/broker fail now and then for a while */
+    WORLD_SHORTAGES = 1 << 15,    /* allocations of worker/broker fail now and then for a while */
+    WORLD_FULL_DISKS = 1 << 16    /* nothing of a worker's state can be written for a while */
 };
 
 /* Some are drawn, and others depend on the seed alone: a world without them is what it was before
@@ -39,7 +40,7 @@ enum {
                     WORLD_STORE_FAULTS | WORLD_CLOCKS | WORLD_RELOADS,
     WORLD_STEPS_MAX = 12,
     WORLD_DRAWN_EVENTS = 14,
-    WORLD_EVENTS = 16,
+    WORLD_EVENTS = 17,
     WORLD_ALL = (1 << WORLD_EVENTS) - 1
 };
 
