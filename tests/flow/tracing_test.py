@@ -92,8 +92,9 @@ class TracingTest(FlowTest):
 
     def test_batches_are_linked_to_their_traced_jobs(self):
         collector = Collector(self)
-        # While a batch runs others come, and share the next: more of them cost no time.
-        worker = self.start(collector.url, lane_depth=1, cpu_driver={"faults": "cuLaunchKernel:slow=50ms@*"})
+        # While the first batch runs others come, and share the next, however long the first one took.
+        worker = self.start(collector.url, lane_depth=1, batch={"span_ms": "10m"},
+                            cpu_driver={"faults": "cuLaunchKernel:slow=3s@1"})
         self.send(*map(saxpy, range(60)), headers=lambda number: [("traceparent", traceparent(number))] if number % 2 else None)
         self.results(60)
         self.stop_well(worker)  # with what is left to export
