@@ -62,6 +62,10 @@ bool account_is_right(struct account *account);
 /** Whether all that is committed was answered. Tells what is wrong. */
 bool account_commits_are_right(struct account *account);
 
+/** Whether reports of telemetry, where there are any, tell of as many answers as there are; once
+ * all workers have stopped, and where nobody died. Tells what is wrong. */
+bool account_reports_are_right(struct account *account);
+
 /** A partition whose end is not committed; -1: there is none. */
 int32_t account_find_lag(void);
 

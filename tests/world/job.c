@@ -102,6 +102,14 @@ size_t job_number_of(const msgpack_object *result) {
     return number;
 }
 
+size_t job_count_told(const msgpack_object *report) {
+    const msgpack_object *outcomes = get(report, "outcomes");
+    size_t count = 0;
+    for (uint32_t i = 0; outcomes != NULL && i < outcomes->via.map.size; i++)
+        count += (size_t)outcomes->via.map.ptr[i].val.via.u64;
+    return count;
+}
+
 static bool has_floats(const msgpack_object *result, size_t count, float *ret) {
     const msgpack_object *outputs = get(result, "outputs");
     if (outputs == NULL || outputs->type != MSGPACK_OBJECT_ARRAY || outputs->via.array.size != 1)

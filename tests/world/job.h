@@ -34,6 +34,9 @@ struct slice job_encode_cancel(size_t number);
 /** The number of the job that a result is of; SIZE_MAX: of none. */
 size_t job_number_of(const msgpack_object *result);
 
+/** How many answers a report of telemetry tells of. */
+size_t job_count_told(const msgpack_object *report);
+
 /** Whether the answer says that the job was cancelled. */
 bool job_is_cancelled_by(const msgpack_object *result);
 

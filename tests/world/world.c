@@ -382,6 +382,10 @@ static bool let_happen(struct world *world) {
 
 /* ---- a life ---- */
 
+static bool is_orderly(const struct world *world) {
+    return (world->events & ~(uint32_t)WORLD_ORDERLY) == 0;
+}
+
 /* All workers of a world are configured alike. A group that starts at the end of a topic cannot
  * know that the topic is another one, if all of its members start again. */
 static void configure(struct world *world, struct worker *worker) {
@@ -398,7 +402,7 @@ static void configure(struct world *world, struct worker *worker) {
         bool is_short = scheduler_draw(3) == 0;
         worker->poll_interval_ms = is_short ? 21000 : 0;
         worker->drain_timeout_ms = is_short ? 10000 : 0;
-        worker->tells_telemetry = scheduler_draw(4) == 0;
+        worker->tells_telemetry = scheduler_draw(4) == 0 || is_orderly(world);
     }
     if (world->is_calm) return;
     /* whoever loses its GPU while it runs a suspect alone convicts that */
@@ -504,7 +508,7 @@ static uint32_t allowed_events(uint64_t seed) {
 static struct account *promise(const struct world *world) {
     const struct account_promises promises = {.exactly_once = world->exactly_once,
         .in_order = world->in_order,
-        .once = (world->events & ~(uint32_t)WORLD_ORDERLY) == 0,
+        .once = is_orderly(world),
         .wait_ms = world->is_calm ? CALM_ANSWER_MS : 0};
     return account_create(&promises);
 }
@@ -586,7 +590,8 @@ static bool end(struct world *world) {
     for (size_t i = 0; i < world->worker_count; i++) atomic_store(world->workers[i].stop, true);
     for (size_t i = 0; i < world->worker_count; i++)
         ret = await_end(world, &world->workers[i], since_ns) && ret;
-    return account_is_right(world->account) && account_commits_are_right(world->account) && ret;
+    return account_is_right(world->account) && account_commits_are_right(world->account) &&
+           (!world->workers[0].tells_telemetry || account_reports_are_right(world->account)) && ret;
 }
 
 /* Of a calm world. */
