@@ -411,6 +411,7 @@ static void configure(struct world *world, struct worker *worker) {
     case 1:
         snprintf(worker->faults, sizeof worker->faults, "seed=%d;cuMemcpyDtoHAsync:slow=%ds@p0.1",
             (int)scheduler_draw(1000), 1 + (int)scheduler_draw(30));
+        account_allow_repeats(world->account); /* it may take longer than a drain may */
         break;
     case 2:
         snprintf(worker->faults, sizeof worker->faults,
