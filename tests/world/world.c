@@ -36,7 +36,7 @@ enum {
     DEATHS_MAX = 100,
     /* All of it is the world's time, so no machine is too slow; twice what was ever seen. */
     ANSWERS_MS = 1800000, /* for the last answer, with all time-outs and slow copies */
-    COMMITS_MS = 10000,   /* and the last commit behind it */
+    COMMITS_MS = 120000,  /* for the last commit behind it, and behind jobs that are excused */
     STOP_MS = 120000,
     CALM_ANSWER_MS = 10000, /* where nothing happens, while a group comes together */
     CALM_STOP_MS = 2000
