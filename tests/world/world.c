@@ -55,8 +55,17 @@ struct world {
     char programs[512], other_programs[512], blobs[512], log[512];
     size_t worker_count, deaths, kills;
     uint32_t events; /* those that this one may have */
-    bool exactly_once, in_order, is_cooperative, is_calm;
+    bool exactly_once, in_order, is_cooperative;
 };
+
+/* Nothing happens in it. */
+static bool is_calm(const struct world *world) {
+    return world->events == 0;
+}
+
+static bool is_orderly(const struct world *world) {
+    return (world->events & ~(uint32_t)WORLD_ORDERLY) == 0;
+}
 
 __attribute__((format(printf, 2, 3))) static void tell(
     const struct world *world, const char *format, ...) {
@@ -182,7 +191,7 @@ static bool may_be_late(const struct world *world, const struct worker *worker, 
 /* While no broker answers it cannot commit, and says so. */
 static bool await_end(const struct world *world, const struct worker *worker, uint64_t since_ns) {
     int status;
-    uint64_t limit_ms = world->is_calm ? CALM_STOP_MS : STOP_MS;
+    uint64_t limit_ms = is_calm(world) ? CALM_STOP_MS : STOP_MS;
     uint64_t until_ns = scheduler_now_ns() + limit_ms * 1000000u;
     while (!scheduler_has_ended(worker->process, &status) && scheduler_now_ns() < until_ns)
         scheduler_sleep_ns(LOOK_MS * 1000000u);
@@ -382,10 +391,6 @@ static bool let_happen(struct world *world) {
 
 /* ---- a life ---- */
 
-static bool is_orderly(const struct world *world) {
-    return (world->events & ~(uint32_t)WORLD_ORDERLY) == 0;
-}
-
 /* All workers of a world are configured alike. A group that starts at the end of a topic cannot
  * know that the topic is another one, if all of its members start again. */
 static void configure(struct world *world, struct worker *worker) {
@@ -404,7 +409,7 @@ static void configure(struct world *world, struct worker *worker) {
         worker->drain_timeout_ms = is_short ? 10000 : 0;
         worker->tells_telemetry = scheduler_draw(4) == 0 || is_orderly(world);
     }
-    if (world->is_calm) return;
+    if (is_calm(world)) return;
     /* whoever loses its GPU while it runs a suspect alone convicts that */
     switch (scheduler_draw((world->events & WORLD_POISONS) != 0 ? 3 : 5)) {
     case 0:
@@ -510,7 +515,7 @@ static struct account *promise(const struct world *world) {
     const struct account_promises promises = {.exactly_once = world->exactly_once,
         .in_order = world->in_order,
         .once = is_orderly(world),
-        .wait_ms = world->is_calm ? CALM_ANSWER_MS : 0};
+        .wait_ms = is_calm(world) ? CALM_ANSWER_MS : 0};
     return account_create(&promises);
 }
 
@@ -520,7 +525,6 @@ static void begin(struct world *world) {
     uint32_t drawn = (uint32_t)scheduler_draw(1 << WORLD_DRAWN_EVENTS);
     world->events = world->options->events & allowed_events(world->options->seed) &
                     (drawn | undrawn_events(world->options->seed));
-    world->is_calm = world->events == 0;
     world->exactly_once = scheduler_draw(2) == 0;
     world->worker_count = 1 + scheduler_draw(WORKERS_MAX);
     world->in_order = scheduler_draw(3) == 0;
@@ -548,7 +552,7 @@ static void begin(struct world *world) {
             .in_order = world->in_order,
             .is_cooperative = world->is_cooperative,
             .tells = world->options->tells,
-            .log = world->is_calm && !world->options->tells ? world->log : NULL,
+            .log = is_calm(world) && !world->options->tells ? world->log : NULL,
             .stop = scheduler_alloc(sizeof *worker->stop)};
         snprintf(worker->name, sizeof worker->name, "worker-%zu", i);
         configure(world, worker);
@@ -598,7 +602,7 @@ static bool end(struct world *world) {
 /* Of a calm world. */
 static bool is_nothing_said(const struct world *world) {
     char line[1024];
-    FILE *log = world->is_calm ? fopen(world->log, "r") : NULL;
+    FILE *log = is_calm(world) ? fopen(world->log, "r") : NULL;
     if (log == NULL) return true;
     bool is_silent = true;
     while (fgets(line, sizeof line, log) != NULL) {
