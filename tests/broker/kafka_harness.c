@@ -85,17 +85,21 @@ void broker_create_topic(struct broker *broker, const char *topic, int partition
             RD_KAFKA_RESP_ERR_NO_ERROR);
 }
 
+static void create_with(
+    struct broker *broker, const char *topic, const char *option, const char *value) {
+    rd_kafka_NewTopic_t *wanted = rd_kafka_NewTopic_new(topic, 1, 1, NULL, 0);
+    rd_kafka_NewTopic_set_config(wanted, option, value);
+    create_real_topic(broker, topic, wanted);
+    wait_for_partitions(broker, topic, 1);
+}
+
 void broker_create_narrow_topic(
     struct broker *broker, const char *topic, const char *message_bytes_max) {
-    rd_kafka_NewTopic_t *wanted = rd_kafka_NewTopic_new(topic, 1, 1, NULL, 0);
-    rd_kafka_NewTopic_set_config(wanted, "max.message.bytes", message_bytes_max);
-    create_real_topic(broker, topic, wanted);
+    create_with(broker, topic, "max.message.bytes", message_bytes_max);
 }
 
 void broker_create_compacted_topic(struct broker *broker, const char *topic) {
-    rd_kafka_NewTopic_t *wanted = rd_kafka_NewTopic_new(topic, 1, 1, NULL, 0);
-    rd_kafka_NewTopic_set_config(wanted, "cleanup.policy", "compact");
-    create_real_topic(broker, topic, wanted);
+    create_with(broker, topic, "cleanup.policy", "compact");
 }
 
 void broker_recreate_jobs(struct broker *broker, int partitions) {

@@ -168,6 +168,29 @@ TEST(a_batch_that_is_refused_is_repeated_with_fewer_messages) {
     rig_stop(&rig);
 }
 
+/* The first report says that the next transaction has one message, while the second is on its way.
+ */
+TEST(batches_of_several_messages_that_are_refused_convict_none_of_them) {
+    struct rig rig;
+    char other[80];
+    if (!kafka_obeys() || !kafka_is_complete()) skip();
+    rig_start(&rig);
+    snprintf(other, sizeof other, "other-%s", rig.broker.results);
+    broker_create_topic(&rig.broker, other, 1);
+    broker_refuse(&rig.broker, REQUEST_PRODUCE, RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, 2);
+    send_small(&rig, 0);
+    rig.sent[1] = (struct sent){.record = {.topic = other,
+                                    .payload = slice_of_text("answer"),
+                                    .answers = &rig.positions[1],
+                                    .is_last = true,
+                                    .on_settled = sent_note}};
+    sink_send(rig.sink, &rig.sent[1].record);
+    WAIT_DOING(rig.sent[0].settled_count + rig.sent[1].settled_count, ==, 2,
+        sink_serve(rig.sink, 1)); /* which reads a report at a time */
+    for (int i = 0; i < 2; i++) wait_until_settled(&rig, i, ERR_OK);
+    rig_stop(&rig);
+}
+
 TEST(what_the_broker_refuses_alone_is_refused) {
     struct rig rig;
     if (!kafka_obeys()) skip();
@@ -468,6 +491,7 @@ RUN_TESTS_AT_ONCE(T(a_record_is_settled_once_its_transaction_is_committed),
     T(offsets_alone_are_committed_where_nothing_is_unfinished),
     T(a_record_that_is_refused_costs_the_others_only_a_repetition),
     T(a_batch_that_is_refused_is_repeated_with_fewer_messages),
+    T(batches_of_several_messages_that_are_refused_convict_none_of_them),
     T(what_the_broker_refuses_alone_is_refused),
     T(what_replaces_a_refused_record_stands_before_the_last_one_of_its_message),
     T(records_of_messages_that_are_not_ours_any_more_are_dropped),

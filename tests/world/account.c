@@ -291,23 +291,27 @@ bool account_commits_are_right(struct account *account) {
     return ret;
 }
 
-bool account_reports_are_right(struct account *account) {
-    const struct topic *topic = cluster_find_topic(WORLD_TELEMETRY);
-    const struct log *log = &topic->logs[0];
-    size_t told = 0, answers = 0;
+bool account_is_all_told(const struct account *account, size_t told, const char *by) {
+    size_t answers = 0;
+    for (size_t i = 0; i < account->count; i++) answers += account->jobs[i].answers;
+    if (told == answers || !account->promises.once) return true;
+    fprintf(stderr, "%s tell of %zu answers, and there are %zu\n", by, told, answers);
+    return false;
+}
+
+size_t account_count_reported(void) {
+    const struct log *log = cluster_find_log(WORLD_TELEMETRY, 0);
+    size_t ret = 0;
     for (int64_t offset = 0; offset < log->end; offset++) {
         const struct log_record *record = log->records[offset];
         msgpack_unpacked unpacked;
         msgpack_unpacked_init(&unpacked);
         if (msgpack_unpack_next(&unpacked, record->payload, record->payload_size, NULL) ==
             MSGPACK_UNPACK_SUCCESS)
-            told += job_count_told(&unpacked.data);
+            ret += job_count_told(&unpacked.data);
         msgpack_unpacked_destroy(&unpacked);
     }
-    for (size_t i = 0; i < account->count; i++) answers += account->jobs[i].answers;
-    if (told == answers || !account->promises.once) return true;
-    fprintf(stderr, "reports tell of %zu answers, and there are %zu\n", told, answers);
-    return false;
+    return ret;
 }
 
 int32_t account_find_lag(void) {

@@ -62,9 +62,12 @@ bool account_is_right(struct account *account);
 /** Whether all that is committed was answered. Tells what is wrong. */
 bool account_commits_are_right(struct account *account);
 
-/** Whether reports of telemetry, where there are any, tell of as many answers as there are; once
- * all workers have stopped, and where nobody died. Tells what is wrong. */
-bool account_reports_are_right(struct account *account);
+/** Whether somebody who tells of so many answers tells of all, if each job is answered once; when
+ * all workers have stopped. Tells what is wrong. */
+bool account_is_all_told(const struct account *account, size_t told, const char *by);
+
+/** Of how many answers the reports of telemetry tell. */
+size_t account_count_reported(void);
 
 /** A partition whose end is not committed; -1: there is none. */
 int32_t account_find_lag(void);

@@ -166,6 +166,7 @@ static int run(void *context) {
         .begin = begin,
         .context = &settings,
         .on_lost = leave,
+        .board = worker->board,
         .stop = worker->stop};
     enum err code = executor_run(&options, &summary, &err);
     if (code == ERR_TIMEOUT) return WORKER_IS_LATE;

@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "metrics/board.h"
+
 #define WORLD_JOBS "jobs"
 #define WORLD_RESULTS "results"
 #define WORLD_DEAD_LETTERS "dead-letters"
@@ -48,6 +50,7 @@ struct worker {
     uint32_t batch_jobs;       /* the same, of batch.jobs */
     char faults[128];          /* of its device (cpu_driver/cpu_driver.h) */
     atomic_bool *stop;         /* in the region */
+    struct board *board;       /* what it counts and shows, also there */
     bool tells;                /* what it logs, to standard error */
     const char *log;           /* the path of a file for warnings, instead; NULL: none */
 };

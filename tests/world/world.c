@@ -12,6 +12,7 @@
 
 #include "quarantine/attribution.h"
 #include "world/account.h"
+#include "world/boards.h"
 #include "world/cluster.h"
 #include "world/disk.h"
 #include "world/memory.h"
@@ -36,7 +37,8 @@ enum {
     DEATHS_MAX = 100,
     /* All of it is the world's time, so no machine is too slow; twice what was ever seen. */
     ANSWERS_MS = 1800000, /* for the last answer, with all time-outs and slow copies */
-    COMMITS_MS = 120000,  /* for the last commit behind it, and behind jobs that are excused */
+    REST_MS = 120000,
+    COMMITS_MS = 120000, /* for the last commit behind it, and behind jobs that are excused */
     STOP_MS = 120000,
     CALM_ANSWER_MS = 10000, /* where nothing happens, while a group comes together */
     CALM_STOP_MS = 2000
@@ -352,6 +354,7 @@ static void start_twin(struct world *world) {
     twin->owner = 1 + scheduler_draw(UINT64_MAX);
     twin->faults[0] = 0;
     twin->stop = scheduler_alloc(sizeof *twin->stop);
+    twin->board = scheduler_alloc(sizeof *twin->board);
     world->refusals[TWIN].count = 0;
     world->refusals[TWIN].again_ns = 0;
     world->twin_until_ns = scheduler_now_ns() + ms * 1000000u;
@@ -553,7 +556,8 @@ static void begin(struct world *world) {
             .is_cooperative = world->is_cooperative,
             .tells = world->options->tells,
             .log = is_calm(world) && !world->options->tells ? world->log : NULL,
-            .stop = scheduler_alloc(sizeof *worker->stop)};
+            .stop = scheduler_alloc(sizeof *worker->stop),
+            .board = scheduler_alloc(sizeof *worker->board)};
         snprintf(worker->name, sizeof worker->name, "worker-%zu", i);
         configure(world, worker);
         worker_start(worker);
@@ -584,6 +588,24 @@ static bool await_commits(struct world *world) {
     return false;
 }
 
+/* Each has the memory of what it has read, and no more; nobody reads what another one reads. */
+static bool await_rest(struct world *world) {
+    uint64_t since_ns = scheduler_now_ns(), until_ns = since_ns + REST_MS * 1000000ull;
+    const struct worker *workers = world->workers;
+    while (!boards_show_rest(workers, world->worker_count, since_ns, false) &&
+           scheduler_now_ns() < until_ns)
+        pass_time(world);
+    return boards_show_rest(workers, world->worker_count, since_ns, true);
+}
+
+/* Telemetry may be off. */
+static bool are_all_told(const struct world *world) {
+    size_t counted = boards_count_answers(world->workers, world->worker_count);
+    return account_is_all_told(world->account, counted, "boards") &&
+           (!world->workers[0].tells_telemetry ||
+               account_is_all_told(world->account, account_count_reported(), "reports"));
+}
+
 static bool end(struct world *world) {
     bool ret = true;
     uint64_t since_ns = scheduler_now_ns();
@@ -596,7 +618,7 @@ static bool end(struct world *world) {
     for (size_t i = 0; i < world->worker_count; i++)
         ret = await_end(world, &world->workers[i], since_ns) && ret;
     return account_is_right(world->account) && account_commits_are_right(world->account) &&
-           (!world->workers[0].tells_telemetry || account_reports_are_right(world->account)) && ret;
+           are_all_told(world) && ret;
 }
 
 /* Of a calm world. */
@@ -627,7 +649,7 @@ bool world_run(const struct world_options *options) {
         sleep_up_to_ms(scheduler_draw(2) == 0 ? PAUSE_MS_MAX : PAUSE_MS_MAX / 100);
     }
     send_jobs(&world); /* what happened last may change what becomes of later jobs */
-    ret = ret && await_answers(&world) && await_commits(&world);
+    ret = ret && await_answers(&world) && await_commits(&world) && await_rest(&world);
     ret = ret && end(&world) && is_nothing_said(&world);
     for (size_t i = 0; i < world.worker_count; i++) scheduler_kill(world.workers[i].process);
     if (world.twin_until_ns != 0) scheduler_kill(world.workers[TWIN].process);

@@ -74,6 +74,7 @@ struct transaction {
     bool has_failed, has_culprit; /* it must be aborted; a topic that refused a record is known */
     bool is_crowded;              /* a batch of it was refused */
     bool is_claim;                /* it only commits a claim */
+    bool is_single;               /* it answers no more than one message */
     rd_kafka_resp_err_t refusal;  /* why it must be aborted; 0: not because of a broker's answer */
     const struct position **positions; /* that are committed with it */
     rd_kafka_topic_partition_list_t *commits;
@@ -96,7 +97,7 @@ static void on_delivered(struct record *sent, enum err code, const struct error 
     entry->err = *err;
     if (entry->is_being_sent && code == ERR_PUBLISH_REFUSED) return;
     t->has_failed = true;
-    if (t->messages_limit > 1 && producer_is_about_batch(err->native)) {
+    if (!t->is_single && producer_is_about_batch(err->native)) {
         t->is_crowded = true;
         entry->err.code = ERR_OK;
         return;
@@ -189,6 +190,7 @@ static void step_idle(struct transaction *t) {
     t->sent_count = t->undelivered_count = t->answered_count = 0;
     t->has_failed = t->has_culprit = t->is_crowded = false;
     t->is_claim = claim_is_asked(t->claim);
+    t->is_single = t->messages_limit == 1;
     t->refusal = RD_KAFKA_RESP_ERR_NO_ERROR;
     t->troubles = producer_trouble_count(t->producer);
     t->phase = PHASE_OPEN;
@@ -272,7 +274,7 @@ static void look_for_refusal(struct transaction *t) {
     rd_kafka_resp_err_t native = t->has_culprit || t->is_crowded ? 0 : reason_of_failure(t);
     if (!producer_is_about_topic(native) && !t->is_crowded) return;
     t->refusal = native;
-    if (t->messages_limit == 1) entries_refuse(&t->entries, t->producer, native, &t->failure);
+    if (t->is_single) entries_refuse(&t->entries, t->producer, native, &t->failure);
     else t->messages_limit = t->answered_count > 1 ? (uint32_t)(t->answered_count / 2) : 1;
 }
 
