@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "broker/commit_metadata.h"
+#include "broker/dead_letter.h"
 #include "world/cluster.h"
 #include "world/scheduler.h"
 #include "world/worker.h"
@@ -15,7 +16,8 @@ enum {
     JOBS_MAX = 4096,
     KEYS = 3, /* of a partition */
     CANCELS_AROUND = 10,
-    HEARD_MS = 10000 /* after it, a worker that runs has heard of a cancel */
+    HEADERS_MAX = DELIVERY_HEADERS_MAX + 1, /* one too many */
+    HEARD_MS = 10000                        /* after it, a worker that runs has heard of a cancel */
 };
 
 struct sent_job {
@@ -27,7 +29,7 @@ struct sent_job {
     bool is_excused, is_of_new_topic;
     bool may_be_cancelled, must_be_cancelled;
     uint64_t cancelled_ns; /* 0: it was not, or who knows when that was heard of */
-    size_t answers, wrong;
+    size_t answers, wrong, failures, letters;
     size_t place;                 /* of its first answer among those of all jobs */
     int64_t sent_ms, waited_ms;   /* for its first answer */
     struct job_resident resident; /* as that says; zero: it has none */
@@ -41,6 +43,7 @@ struct account {
     size_t count;
     struct sent_job jobs[JOBS_MAX];
     int64_t read[CLUSTER_PARTITIONS];    /* results up to there are counted */
+    int64_t letters_read;                /* the same of dead letters */
     int64_t doubted[CLUSTER_PARTITIONS]; /* jobs that come below it are excused */
 };
 
@@ -65,7 +68,13 @@ static enum job_kind draw_kind(const struct account *account) {
 
 /* It would have run. */
 static bool may_run(enum job_kind kind) {
-    return kind != JOB_OF_UNKNOWN_PROGRAM && kind != JOB_WITHOUT_TIME && kind < JOB_SENT_BY_CHANCE;
+    return kind != JOB_OF_UNKNOWN_PROGRAM && kind != JOB_WITHOUT_TIME && kind != JOB_UNDECODABLE &&
+           kind < JOB_SENT_BY_CHANCE;
+}
+
+/* A few have as many as are kept, or more. */
+static size_t count_headers(size_t number) {
+    return number % 16 < 2 ? DELIVERY_HEADERS_MAX + number % 16 : 1;
 }
 
 void account_send_one(
@@ -77,8 +86,15 @@ void account_send_one(
     struct log *log = cluster_find_log(WORLD_JOBS, partition);
     const struct topic *topic = cluster_find_topic(WORLD_JOBS);
     bool is_new = topic->made_ns > account->since_ns;
+    char text[32];
+    struct log_header headers[HEADERS_MAX];
+    size_t text_size = (size_t)snprintf(text, sizeof text, "%zu", number);
+    for (size_t i = 0; i < count_headers(number); i++)
+        headers[i] = (struct log_header){.name = "number", .value = text, .size = text_size};
     const struct log_record record = {.payload = bytes.data,
         .payload_size = bytes.size,
+        .header_count = count_headers(number),
+        .headers = headers,
         .has_key = true,
         .key = key,
         .key_size = strlen(key)};
@@ -156,6 +172,7 @@ static void count_result(struct account *account, const struct log_record *recor
             job->waited_ms = record->time_ms - job->sent_ms;
             (void)job_find_resident(&unpacked.data, &job->resident);
         }
+        job->failures += job_has_failed(&unpacked.data);
         job->wrong += !is_right(job, number, &unpacked.data);
     } else {
         fprintf(stderr, "a result of no job\n");
@@ -163,9 +180,53 @@ static void count_result(struct account *account, const struct log_record *recor
     msgpack_unpacked_destroy(&unpacked);
 }
 
+static struct slice header_of(const struct log_record *record, const char *name) {
+    for (size_t i = 0; i < record->header_count; i++)
+        if (strcmp(record->headers[i].name, name) == 0)
+            return slice_of(record->headers[i].value, record->headers[i].size);
+    return slice_of_text("");
+}
+
+/* The same as the job, and why it has failed. */
+static bool is_right_letter(
+    const struct log_record *record, const struct sent_job *job, size_t number) {
+    char code[64];
+    size_t count = 0, most = count_headers(number);
+    snprintf(code, sizeof code, "%.*s", SLICE_TEXT(header_of(record, DEAD_LETTER_CODE)));
+    for (size_t i = 0; i < record->header_count; i++)
+        count += strcmp(record->headers[i].name, "number") == 0;
+    bool is_cut = most > DELIVERY_HEADERS_MAX;
+    return job_may_fail_with(job->kind, code) && count == most - is_cut &&
+           slice_is_text(header_of(record, DEAD_LETTER_TRUNCATED), is_cut ? "headers" : "");
+}
+
+/* The only answer to what has no id. */
+static void count_letter(struct account *account, const struct log_record *record) {
+    char text[32];
+    snprintf(text, sizeof text, "%.*s", SLICE_TEXT(header_of(record, "number")));
+    size_t number = strtoull(text, NULL, 10);
+    if (text[0] == 0 || number >= account->count) {
+        fprintf(stderr, "a dead letter of no job\n");
+        return;
+    }
+    struct sent_job *job = &account->jobs[number];
+    job->letters++;
+    job->wrong += !is_right_letter(record, job, number);
+    if (job->kind == JOB_UNDECODABLE && job->answers++ == 0)
+        job->waited_ms = record->time_ms - job->sent_ms;
+}
+
+static void count_letters(struct account *account, bool ahead) {
+    const struct log *log = cluster_find_log(WORLD_DEAD_LETTERS, 0);
+    int64_t end = ahead ? log->end : cluster_stable_end(log);
+    for (int64_t *next = &account->letters_read; *next < end; (*next)++)
+        if (cluster_is_visible(log->records[*next])) count_letter(account, log->records[*next]);
+}
+
 /* Those that readers of what is committed can see, or `ahead`, those that are committed behind an
  * open transaction, too. */
-static void count_results(struct account *account, bool ahead) {
+static void count_answers(struct account *account, bool ahead) {
+    count_letters(account, ahead);
     const struct topic *topic = cluster_find_topic(WORLD_RESULTS);
     for (int32_t p = 0; p < topic->partition_count; p++) {
         const struct log *log = &topic->logs[p];
@@ -177,7 +238,7 @@ static void count_results(struct account *account, bool ahead) {
 
 size_t account_count_unanswered(struct account *account) {
     size_t count = 0;
-    count_results(account, false);
+    count_answers(account, false);
     for (size_t i = 0; i < account->count; i++)
         count += account->jobs[i].answers == 0 && !account->jobs[i].is_excused;
     return count;
@@ -185,7 +246,7 @@ size_t account_count_unanswered(struct account *account) {
 
 struct account_answers account_answers(struct account *account, int32_t partition, int64_t first) {
     struct account_answers ret = {0};
-    count_results(account, false);
+    count_answers(account, false);
     for (size_t i = 0; i < account->count; i++) {
         const struct sent_job *job = &account->jobs[i];
         if (job->partition != partition || job->offset < first) continue;
@@ -198,8 +259,9 @@ struct account_answers account_answers(struct account *account, int32_t partitio
 /* ---- promises ---- */
 
 static bool tell(size_t number, const struct sent_job *job, const char *what) {
-    fprintf(stderr, "job-%zu, of partition %" PRId32 " at %" PRId64 ": %s; %zu answers\n", number,
-        job->partition, job->offset, what, job->answers);
+    fprintf(stderr,
+        "job-%zu, of kind %d and partition %" PRId32 " at %" PRId64 ": %s; %zu answers\n", number,
+        (int)job->kind, job->partition, job->offset, what, job->answers);
     return false;
 }
 
@@ -209,7 +271,8 @@ static const struct sent_job *find_before(const struct account *account, size_t 
     for (size_t i = number; i-- > 0;) {
         const struct sent_job *before = &account->jobs[i];
         if (before->topic_id == job->topic_id && before->partition == job->partition &&
-            strcmp(before->key, job->key) == 0 && before->answers > 0 && !before->is_excused)
+            strcmp(before->key, job->key) == 0 && before->answers > 0 && !before->is_excused &&
+            before->kind != JOB_UNDECODABLE)
             return before;
     }
     return NULL;
@@ -219,7 +282,9 @@ static bool is_in_order(const struct account *account, size_t number) {
     const struct sent_job *job = &account->jobs[number];
     /* Who reads on at an earlier topic's offset reads the start of the new one last. */
     bool may_begin_late = job->is_of_new_topic && !account->promises.exactly_once;
-    if (!account->promises.in_order || job->answers == 0 || job->is_excused || may_begin_late)
+    bool is_letter = job->kind == JOB_UNDECODABLE; /* in another topic */
+    if (!account->promises.in_order || job->answers == 0 || job->is_excused || may_begin_late ||
+        is_letter)
         return true;
     const struct sent_job *before = find_before(account, number);
     return before == NULL || before->place < job->place;
@@ -242,7 +307,7 @@ static bool is_applied_once(const struct account *account, size_t number) {
 
 bool account_is_right(struct account *account) {
     bool ret = true;
-    count_results(account, false);
+    count_answers(account, false);
     for (size_t i = 0; i < account->count; i++) {
         const struct sent_job *job = &account->jobs[i];
         if (job->answers == 0 && !job->is_excused) ret = tell(i, job, "it was not answered");
@@ -254,6 +319,19 @@ bool account_is_right(struct account *account) {
         if (!is_applied_once(account, i))
             ret = tell(i, job, "its resident is not what it was left");
         if (!is_in_order(account, i)) ret = tell(i, job, "one before it was answered later");
+    }
+    return ret;
+}
+
+bool account_letters_are_right(struct account *account) {
+    bool ret = true;
+    count_answers(account, false);
+    for (size_t i = 0; i < account->count; i++) {
+        const struct sent_job *job = &account->jobs[i];
+        if (job->is_excused || job->kind == JOB_UNDECODABLE) continue;
+        if (job->failures > 0 && job->letters == 0) ret = tell(i, job, "it has no dead letter");
+        if (account->promises.exactly_once && job->letters > job->failures)
+            ret = tell(i, job, "it has a dead letter, and has not failed");
     }
     return ret;
 }
@@ -276,7 +354,7 @@ bool account_commits_are_right(struct account *account) {
     bool ret = true;
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
     ahead = *account;
-    count_results(&ahead, true);
+    count_answers(&ahead, true);
     for (int32_t p = 0; p < CLUSTER_PARTITIONS; p++)
         rd_kafka_topic_partition_list_add(list, WORLD_JOBS, p);
     group_fetch(list, false);

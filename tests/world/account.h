@@ -59,6 +59,10 @@ struct account_answers account_answers(struct account *account, int32_t partitio
 /** Whether each job was answered, once if promised, with the right numbers. Tells what is wrong. */
 bool account_is_right(struct account *account);
 
+/** Whether there is a dead letter of each job that has failed, with all that its sender sent; once
+ * all workers have stopped. Tells what is wrong. */
+bool account_letters_are_right(struct account *account);
+
 /** Whether all that is committed was answered. Tells what is wrong. */
 bool account_commits_are_right(struct account *account);
 

@@ -47,11 +47,13 @@ static const char *const texts[JOB_KINDS] = {
 /* NULL: it succeeds. */
 static const char *const errors[JOB_KINDS] = {[JOB_OF_UNKNOWN_PROGRAM] = "unknown_program",
     [JOB_WITHOUT_TIME] = "deadline_exceeded",
+    [JOB_UNDECODABLE] = "bad_message",
     [JOB_OF_POISON] = "worker_crash",
     [JOB_WITH_POISON] = "instances_failed"};
 
 struct slice job_encode(enum job_kind kind, size_t number) {
     char yaml[YAML_SIZE];
+    if (kind == JOB_UNDECODABLE) return slice_of_text(strdup("no msgpack"));
     int used = snprintf(yaml, sizeof yaml, "id: job-%zu\noutputs: [{buffer: y}]\n", number);
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
@@ -151,16 +153,24 @@ bool job_is_cancelled_by(const msgpack_object *result) {
     return strcmp(code, "cancelled") == 0;
 }
 
+bool job_has_failed(const msgpack_object *result) {
+    return get(result, "error") != NULL && !job_is_cancelled_by(result);
+}
+
+bool job_may_fail_with(enum job_kind kind, const char *code) {
+    if (errors[kind] != NULL && strcmp(code, errors[kind]) == 0) return true;
+    /* their key may have ended too many executors by then */
+    if (kind >= JOB_SENT_BY_CHANCE && strcmp(code, "suspended") == 0) return true;
+    /* a failure that may pass takes the resident along, so it is not tried again */
+    return kind == JOB_OF_RESIDENT && strcmp(code, "driver_error") == 0;
+}
+
 bool job_is_answered_by(enum job_kind kind, size_t number, const msgpack_object *result) {
     char code[64], message[64];
     copy_text(get(get(result, "error"), "code"), code);
     copy_text(get(get(result, "error"), "message"), message);
-    bool ret = errors[kind] != NULL ? strcmp(code, errors[kind]) == 0
-                                    : code[0] == 0 && is_right(kind, number, result);
-    /* their key may have ended too many executors by then */
-    if (kind >= JOB_SENT_BY_CHANCE && strcmp(code, "suspended") == 0) return true;
-    /* a failure that may pass takes the resident along, so it is not tried again */
-    if (kind == JOB_OF_RESIDENT && strcmp(code, "driver_error") == 0) return true;
+    bool ret = code[0] != 0 ? job_may_fail_with(kind, code)
+                            : errors[kind] == NULL && is_right(kind, number, result);
     if (!ret) fprintf(stderr, "job-%zu, of kind %d: %s: %s\n", number, (int)kind, code, message);
     return ret;
 }

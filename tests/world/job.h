@@ -18,6 +18,7 @@ enum job_kind {
     JOB_WITHOUT_TIME,                   /* so is its: the deadline has passed */
     JOB_OF_STATIC,                      /* with the bytes of a static that all of them share */
     JOB_OF_BLOB,                        /* with a static that only the blob store has */
+    JOB_UNDECODABLE,                    /* its answer is a dead letter */
     JOB_OF_RESIDENT,                    /* adds to what its key keeps; needs the order of keys */
     JOB_SENT_BY_CHANCE,                 /* these are */
     JOB_OF_POISON = JOB_SENT_BY_CHANCE, /* ends its executor; its answer is the verdict */
@@ -45,6 +46,12 @@ struct job_resident {
     size_t generation, sum; /* of the numbers of all jobs since it was created */
 };
 bool job_find_resident(const msgpack_object *result, struct job_resident *ret);
+
+/** Whether it has failed, and was not cancelled: a dead letter says so, too. */
+bool job_has_failed(const msgpack_object *result);
+
+/** Whether a dead letter of the job may say that this is wrong with it. */
+bool job_may_fail_with(enum job_kind kind, const char *code);
 
 /** Whether the result is the one that this job must have; if not, tells what it says. */
 bool job_is_answered_by(enum job_kind kind, size_t number, const msgpack_object *result);

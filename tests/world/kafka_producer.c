@@ -6,7 +6,7 @@
 #include "world/kafka.h"
 #include "world/scheduler.h"
 
-enum { SEND_NS_MAX = 3000000, BATCH_BITS = 9, BATCH_MAX = 1 << BATCH_BITS };
+enum { SEND_NS_MAX = 3000000, BATCH_BITS = 9, BATCH_MAX = 1 << BATCH_BITS, HEADERS_MAX = 300 };
 
 /* From produceva() until its report. */
 struct sent {
@@ -14,7 +14,7 @@ struct sent {
     int32_t partition;
     struct log_record record; /* which lends the caller's bytes */
     rd_kafka_headers_t *headers;
-    struct log_header log_headers[64];
+    struct log_header log_headers[HEADERS_MAX];
     void *context;
     uint64_t since_ns, due_ns; /* for the next of its two ways */
     bool is_over;              /* the broker has answered */
@@ -52,7 +52,7 @@ static int32_t choose(rd_kafka_t *client, const struct sent *sent, int32_t count
 
 static void list_headers(struct sent *sent) {
     size_t count = sent->headers != NULL ? rd_kafka_header_cnt(sent->headers) : 0;
-    if (count > 64) abort();
+    if (count > HEADERS_MAX) abort();
     for (size_t i = 0; i < count; i++) {
         struct log_header *header = &sent->log_headers[i];
         (void)rd_kafka_header_get_all(

@@ -24,7 +24,10 @@ static void add(struct resets *resets, struct reset reset) {
     struct reset *grown = realloc(resets->items, (resets->count + 1) * sizeof grown[0]);
     if (grown != NULL) resets->items = grown;
     if (grown != NULL && reset.topic != NULL) grown[resets->count++] = reset;
-    else free(reset.topic);
+    else {
+        free(reset.topic);
+        resets->lacks_one = true;
+    }
 }
 
 void resets_init(struct resets *resets, struct recreations *recreations) {
@@ -119,6 +122,10 @@ bool resets_move(struct resets *resets, const rd_kafka_message_t *message, struc
     const char *topic = rd_kafka_topic_name(message->rkt);
     int32_t partition = message->partition;
     int64_t from;
+    if (resets->lacks_one) {
+        error_no_memory(failure, "no memory to note that a log ends before what was read of it");
+        return true;
+    }
     if (!resets_take(resets, topic, partition, &from)) return false;
     if (message->offset >= from) return move_up(resets, topic, message, from, failure);
     enum log_identity identity = recreations_check(resets->recreations, topic, partition);

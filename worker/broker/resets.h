@@ -23,6 +23,7 @@ struct resets {
     struct recreations *recreations;
     size_t count;
     struct reset *items;
+    bool lacks_one; /* memory was short when it was to be kept: nothing can be read any more */
 };
 
 void resets_init(struct resets *resets, struct recreations *recreations);
@@ -45,7 +46,8 @@ void resets_forget(struct resets *resets, const char *topic, int32_t partition);
 /**
  * Reading continues with `message`, or with the end of a partition, of a partition that is
  * followed. If it was reset, reports what was lost. True: it is not to be taken, and neither is
- * what was read before it: reading goes on elsewhere. If it cannot, *failure says why.
+ * what was read before it: reading goes on elsewhere. If it cannot, *failure says why. Errors:
+ * ERR_BROKER, ERR_NO_MEMORY.
  */
 MUST_CHECK bool resets_move(
     struct resets *resets, const rd_kafka_message_t *message, struct error *failure);

@@ -17,6 +17,13 @@ extern "C" __attribute__((device)) void __assertfail(const char *message, const 
 #else
 #define TRAP() __builtin_trap()
 #endif
+#ifndef KERNEL_ON_CPU
+#define NAP(ms) ((ms) > 0 ? TRAP() : (void)0) /* no GPU sleeps for so long */
+#else
+#include <time.h>
+#define NAP(ms)                                                                                    \
+    nanosleep(&(const struct timespec){(ms) / 1000, (long)((ms) % 1000) * 1000000}, NULL)
+#endif
 
 /* An address that is in no buffer: an illegal address on a GPU, SIGSEGV on the CPU. */
 KERNEL(bad_address, (uint32_t *)y, (uint64_t)address) {
@@ -47,9 +54,14 @@ KERNEL(trap, (uint32_t *)y) {
     if (y[0] == 0) TRAP();
 }
 
-/* As long as its data says. */
+/* As long as its data says, in turns. */
 KERNEL(spin, (uint32_t *)y) {
     uint32_t number = 1;
     for (uint32_t left = y[0]; left > 0; left--) number = number * 1664525u + 1013904223u;
     if (number == 0) y[0] = 0; /* so that no compiler leaves out the loop */
+}
+
+/* The same in milliseconds, however busy the CPUs are. */
+KERNEL(nap, (uint32_t *)y) {
+    NAP(y[0]);
 }
