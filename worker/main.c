@@ -1,10 +1,8 @@
 /* gpu-worker: the table of its subcommands. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/nearest.h"
-#include "bench/command.h"
 #include "cli/cli.h"
 #include "process/inherited.h"
 
@@ -60,23 +58,12 @@ static int refuse(const char *name) {
     return CLI_USAGE;
 }
 
-/* Output that could not be written makes any command fail, also where it was flushed earlier. */
-static int finish(const char *command, int code) {
-    bool is_lost = ferror(stdout) != 0;
-    if (fflush(stdout) != 0)
-        return code != CLI_OK
-                   ? code
-                   : cli_fail(CLI_FAILED, command, "standard output: %s", strerror(errno));
-    if (code != CLI_OK || !is_lost) return code;
-    return cli_fail(CLI_FAILED, command, "standard output: some of it could not be written");
-}
-
 /* The command gets "gpu-worker NAME" as argv[0], which getopt_long() puts before its messages. */
 static int run(const struct command *command, int argc, char **argv) {
     char name[64];
     snprintf(name, sizeof name, "gpu-worker %s", command->name);
     argv[0] = name;
-    return finish(command->name, command->run(argc, argv));
+    return cli_finish(command->name, command->run(argc, argv));
 }
 
 static const struct command *find(const char *name) {
@@ -93,9 +80,9 @@ int main(int argc, char **argv) {
     }
     const char *name = argv[1];
     char *help_of[] = {argv[0], "--help", NULL};
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) return finish("help", help());
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) return cli_finish("help", help());
     if (strcmp(name, "help") == 0) {
-        if (argc == 2) return finish("help", help());
+        if (argc == 2) return cli_finish("help", help());
         const struct command *command = find(argv[2]);
         return command != NULL ? run(command, 2, help_of) : refuse(argv[2]);
     }

@@ -13,13 +13,15 @@ static struct {
     const char *text;
     uint64_t number;
     struct cli_values values;
+    const char *hidden;
 } given;
 
 static const struct cli_option options[] = {
     {"config", "FILE", "the configuration", .text = &given.text},
     {"dry-run", NULL, "says what would be done,\nand does nothing", .flag = &given.flag},
     {"count", "N", "at most so many", .number = &given.number},
-    {"a-long-name-of-it", "WORDS", "what has a line of its own", .values = &given.values}, {0}};
+    {"a-long-name-of-it", "WORDS", "what has a line of its own", .values = &given.values},
+    {"child", "N", "which child it is", .is_hidden = true, .text = &given.hidden}, {0}};
 
 static const struct cli_command plain = {.name = "test",
     .about = "Tests.\n",
@@ -70,6 +72,12 @@ TEST(what_is_given_goes_where_the_table_says) {
     assert_true(given.flag);
     assert_int_equal(given.number, 12);
     assert_null(*words);
+}
+
+TEST(what_help_does_not_show_can_be_given) {
+    given.hidden = NULL;
+    assert_true(PARSE("--child", "3"));
+    assert_string_equal(given.hidden, "3");
 }
 
 TEST(what_is_not_given_stays_as_it_is) {
@@ -214,8 +222,8 @@ TEST(usage_breaks_a_long_row_of_words_behind_a_bar) {
     assert_string_equal(text, expected);
 }
 
-RUN_TESTS(T(what_is_given_goes_where_the_table_says), T(what_is_not_given_stays_as_it_is),
-    T(words_are_found_behind_options_wherever_they_stand),
+RUN_TESTS(T(what_is_given_goes_where_the_table_says), T(what_help_does_not_show_can_be_given),
+    T(what_is_not_given_stays_as_it_is), T(words_are_found_behind_options_wherever_they_stand),
     T(a_command_takes_just_the_words_that_it_names),
     T(options_are_given_with_those_that_they_belong_to), T(one_of_a_row_of_alternatives_is_taken),
     T(what_may_be_given_again_is_kept_up_to_a_bound), T(what_is_no_option_or_no_number_is_refused),

@@ -40,7 +40,7 @@ LAYERS = {
     "bench": ["base", "settings", "broker", "decode", "program", "gpu", "pipeline", "state",
               "metrics/board.h", "process", "supervise/probe.h", "cli/cli.h", "cli/kept_config.h", "cli/options.h"],
     "cpu_driver": ["base", "gpu/driver.h", "kernel_cpu.h"],
-    "main.c": ["base", "cli", "bench/command.h", "process/inherited.h"],
+    "main.c": ["base", "cli", "process/inherited.h"],
 }
 
 # Who may include a single file beyond what the table above gives.

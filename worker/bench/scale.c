@@ -44,7 +44,7 @@ static enum err start(struct group *group, uint32_t device, struct error *err) {
     const struct bench_options *options = group->options;
     struct scale_executor *executor = &group->executors[group->count];
     char work[24], number[16], board[16], devices[16], instances[16], iterations[16];
-    const char *arguments[] = {"bench", "scale", "--driver",
+    const char *arguments[] = {"scale", "--driver",
         options->settings->driver == DRIVER_CPU ? "cpu" : "cuda", "--device", number, "--board",
         board, "--work", work, "--devices", devices, "--instances", instances, "--iterations",
         iterations, options->config != NULL ? "--config" : NULL, options->config, NULL};

@@ -1,5 +1,6 @@
 #include "cli/cli.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,6 +38,16 @@ int cli_fail(enum cli_exit code, const char *command, const char *format, ...) {
     say(command, NULL, format, args, "");
     va_end(args);
     return (int)code;
+}
+
+int cli_finish(const char *command, int code) {
+    bool is_lost = ferror(stdout) != 0;
+    if (fflush(stdout) != 0)
+        return code != CLI_OK
+                   ? code
+                   : cli_fail(CLI_FAILED, command, "standard output: %s", strerror(errno));
+    if (code != CLI_OK || !is_lost) return code;
+    return cli_fail(CLI_FAILED, command, "standard output: some of it could not be written");
 }
 
 __attribute__((format(printf, 3, 4))) static void say_code(

@@ -1,5 +1,5 @@
 /**
- * The subcommands of gpu-worker, except that of bench/command.h. Each is a file with one function
+ * The subcommands of gpu-worker. Each is a file with one function
  * that reads its own arguments (cli/options.h; argv[0] is "gpu-worker <command>") and returns an
  * exit code of base/exit.h.
  *
@@ -14,6 +14,7 @@
 #include "base/problems.h"
 #include "settings/settings.h"
 
+int command_bench(int argc, char **argv);
 int command_cancel(int argc, char **argv);
 int command_check(int argc, char **argv);
 int command_config(int argc, char **argv);
@@ -35,6 +36,12 @@ void cli_print_exits(void);
 
 /** Prints `usage` and the exit codes to standard output; returns CLI_OK. */
 int cli_help(const char *usage);
+
+/**
+ * The exit code of a command that ended with `code`: output that could not be written makes any
+ * fail, also output that was flushed earlier.
+ */
+int cli_finish(const char *command, int code);
 
 /** Prints a line "gpu-worker <command>: ..." to standard error; returns `code`. */
 __attribute__((format(printf, 3, 4))) int cli_fail(

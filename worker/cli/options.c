@@ -23,6 +23,10 @@ enum {
 
 /* --- what --help shows --- */
 
+static bool is_shown(const struct cli_option *option) {
+    return option->name != NULL && !option->is_hidden;
+}
+
 /* "--config FILE"; returns its length. */
 static size_t write_label(const struct cli_option *option, char label[static LABEL_SIZE]) {
     snprintf(label, LABEL_SIZE, "--%s%s%s", option->name, option->takes != NULL ? " " : "",
@@ -33,7 +37,7 @@ static size_t write_label(const struct cli_option *option, char label[static LAB
 static size_t widest_label(const struct cli_option *options) {
     char label[LABEL_SIZE];
     size_t widest = 0;
-    for (; options->name != NULL; options++) {
+    for (; is_shown(options); options++) {
         size_t width = write_label(options, label);
         if (width <= LABEL_MAX && width > widest) widest = width;
     }
@@ -57,7 +61,8 @@ static void print_option(const struct cli_option *option, int column) {
 /* Writes "[--config FILE]"; the brackets include options that are given with it or instead of it.
  * */
 static void write_usage(const struct cli_option *option, char ret[static USAGE_SIZE]) {
-    const struct cli_option *next = option + 1; /* or the end of the table */
+    static const struct cli_option none;
+    const struct cli_option *next = is_shown(option + 1) ? option + 1 : &none;
     char label[LABEL_SIZE];
     (void)write_label(option, label);
     bool is_owner = next->with != NULL && strcmp(next->with, option->name) == 0;
@@ -90,7 +95,7 @@ static void print_usage(const struct cli_command *command) {
     char text[USAGE_SIZE];
     int indent = printf("usage: gpu-worker %s", command->name), column = indent;
     if (command->first != NULL) print_first(command, indent, &column);
-    for (const struct cli_option *option = command->options; option != NULL && option->name != NULL;
+    for (const struct cli_option *option = command->options; option != NULL && is_shown(option);
          option++) {
         write_usage(option, text);
         print_usage_word(text, indent, &column);
@@ -105,7 +110,7 @@ static void print_help(const struct cli_command *command) {
     if (command->options != NULL) {
         int column = 2 + (int)widest_label(command->options) + GAP;
         printf("\n");
-        for (const struct cli_option *option = command->options; option->name != NULL; option++)
+        for (const struct cli_option *option = command->options; is_shown(option); option++)
             print_option(option, column);
     }
     if (command->examples != NULL) printf("\n%s", command->examples);
@@ -147,7 +152,7 @@ static int refuse_unknown(const struct cli_command *command, const char *given) 
     const char *start = given + strspn(given, "-");
     snprintf(name, sizeof name, "%.*s", (int)strcspn(start, "="), start);
     nearest_init(&nearest, name);
-    for (const struct cli_option *option = command->options; option != NULL && option->name != NULL;
+    for (const struct cli_option *option = command->options; option != NULL && is_shown(option);
          option++)
         nearest_offer(&nearest, option->name);
     nearest_offer(&nearest, "help");

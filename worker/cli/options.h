@@ -37,6 +37,7 @@ struct cli_option {
     const char *takes; /* as --help shows it, such as "FILE"; NULL for a flag */
     const char *help;  /* one or more lines, separated by newlines */
     enum cli_use use;
+    bool is_hidden; /* for processes that the program starts itself; behind those that are shown */
     const char *with; /* it may be given only together with this earlier option; NULL: always */
     bool *flag;
     const char **text;

@@ -1,4 +1,5 @@
-#include "bench/command.h"
+/* gpu-worker-bench: compares the worker with baselines, in the same process and in turns.
+ * `gpu-worker bench` starts it. */
 
 #include <inttypes.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "cli/cli.h"
 #include "cli/kept_config.h"
 #include "cli/options.h"
+#include "process/inherited.h"
 
 static const char about[] =
     "Compares the worker with a loop that does the same work and nothing else, in the same "
@@ -138,13 +140,14 @@ static bool parse_arguments(int argc, char **argv, struct bench_arguments *ret, 
             "are\n"
             "simulated, 2 if not given",
             .number = &ret->devices},
-        {"device", "N", "the device of an executor that bench scale has started",
-            .number = &ret->device},
-        {"board", "N", "the descriptor of memory that it counts in", .with = "device",
-            .number = &ret->board},
-        {"work", "N", "the number of what it runs", .with = "device", .number = &ret->work},
         {"json", NULL, "print each row as a line of JSON, instead of a table",
             .flag = &ret->is_json},
+        {"device", "N", "the device of an executor that bench scale has started", .is_hidden = true,
+            .number = &ret->device},
+        {"board", "N", "the descriptor of memory that it counts in", .is_hidden = true,
+            .with = "device", .number = &ret->board},
+        {"work", "N", "the number of what it runs", .is_hidden = true, .with = "device",
+            .number = &ret->work},
         {0}};
     const struct cli_command command = {.name = "bench",
         .first = "arrays|cost|engine|flat|graphs|isolation|kafka|latency|pools|scale|state|statics|"
@@ -209,7 +212,7 @@ static int run_as_configured(struct bench_arguments *arguments) {
     return ret;
 }
 
-int command_bench(int argc, char **argv) {
+static int bench(int argc, char **argv) {
     struct bench_arguments arguments = {.rounds = 5,
         .milliseconds = UINT64_MAX,
         .messages = 1000000,
@@ -219,4 +222,14 @@ int command_bench(int argc, char **argv) {
     int exit_code;
     if (!parse_arguments(argc, argv, &arguments, &exit_code)) return exit_code;
     return run_as_configured(&arguments);
+}
+
+int main(int argc, char **argv) {
+    if (!inherited_mend()) return CLI_FAILED; /* and there may be nowhere to say so */
+    /* a child of `scale` lists the devices, as one of a supervisor does */
+    if (argc > 1 && strcmp(argv[1], "devices") == 0)
+        return cli_finish("devices", command_devices(argc - 1, argv + 1));
+    char name[] = "gpu-worker bench"; /* which getopt_long() puts before its messages */
+    if (argc > 0) argv[0] = name;
+    return cli_finish("bench", bench(argc, argv));
 }
