@@ -52,14 +52,14 @@ TEST(what_was_fetched_is_read_from_the_disk) {
     assert_false(is_fetched(0));
 }
 
-TEST(the_least_recently_used_blob_leaves_first) {
-    for (size_t i = 0; i < ROOM; i++) assert_true(is_fetched(i));
-    assert_false(is_fetched(0));
-    assert_true(is_fetched(ROOM)); /* 1 leaves */
+/* What leaves is in eviction_test. */
+TEST(blobs_that_are_read_once_replace_no_blob_that_is_read_again) {
+    for (size_t i = 0; i < 2; i++) assert_true(is_fetched(i));
+    for (size_t i = 0; i < 4; i++) assert_false(is_fetched(i % 2));
+    for (size_t i = 2; i < BLOB_COUNT; i++) assert_true(is_fetched(i));
     assert_int_equal(sum_files().blob_bytes, ROOM * BLOB_BYTES);
-    assert_false(is_fetched(0));
-    assert_false(is_fetched(2));
-    assert_true(is_fetched(1));
+    for (size_t i = 0; i < 2; i++) assert_false(is_fetched(i));
+    assert_true(is_fetched(2));
 }
 
 TEST(a_blob_that_left_stays_readable_while_it_is_held) {
@@ -189,7 +189,7 @@ static void *use_cache(void *context) {
             if (i % 50 == 0) cache_forget(cache, &digests[index]);
             continue;
         }
-        bool is_failed = i % 7 == 0 || !cache_wants(cache, claimed);
+        bool is_failed = i % 7 == 0 || !cache_make_room(cache, claimed);
         if (!settle(cache, index, claimed, is_failed)) return NULL;
     }
     return context;
@@ -212,62 +212,12 @@ TEST(the_budget_holds_and_the_books_are_exact_whoever_comes) {
     for (size_t i = 0; i < BLOB_COUNT; i++) { /* what the books have room for is filled */
         struct cache_entry *claimed;
         assert_int_equal(cache_claim(cache, &digests[i], BLOB_BYTES, &claimed, &err), ERR_OK);
-        if (claimed != NULL) assert_true(settle(cache, i, claimed, !cache_wants(cache, claimed)));
+        if (claimed != NULL)
+            assert_true(settle(cache, i, claimed, !cache_make_room(cache, claimed)));
     }
     struct sums sums = sum_files();
     assert_int_equal(sums.blob_bytes, ROOM * BLOB_BYTES);
     assert_int_equal(sums.temp_count, 0);
-    cache_destroy(cache);
-}
-
-/* Of a blob that nobody has. */
-static void claim_in_vain(struct cache *cache) {
-    static const struct digest nobodys;
-    struct cache_entry *claimed;
-    bool is_kept;
-    assert_int_equal(cache_claim(cache, &nobodys, BLOB_BYTES, &claimed, &err), ERR_OK);
-    assert_non_null(claimed);
-    assert_int_equal(cache_settle(cache, claimed, NULL, &is_kept, &err), ERR_OK);
-}
-
-/* Its uses count half after every 4096 claims; 32 bits are as many as there are to halve. */
-TEST(a_blob_that_was_used_long_ago_makes_room_for_one_that_is_used_now) {
-    enum { EPOCH_CLAIMS = 4096, EPOCHS = 32, USES = 5 };
-    struct cache *cache;
-    struct cache_entry *claimed;
-    blobs_destroy(blobs);
-    blobs = NULL;
-    assert_int_equal(cache_create(dir, BLOB_BYTES, &cache, &err), ERR_OK);
-    for (int i = 0; i < USES; i++) {
-        assert_int_equal(cache_claim(cache, &digests[0], BLOB_BYTES, &claimed, &err), ERR_OK);
-        if (i == 0) assert_true(settle(cache, 0, claimed, !cache_wants(cache, claimed)));
-        else assert_null(claimed);
-    }
-    for (int i = USES; i < EPOCHS * EPOCH_CLAIMS - 1; i++) claim_in_vain(cache);
-    assert_int_equal(cache_claim(cache, &digests[1], BLOB_BYTES, &claimed, &err), ERR_OK);
-    assert_true(cache_wants(cache, claimed));
-    assert_true(settle(cache, 1, claimed, false));
-    assert_int_equal(sum_files().blob_bytes, BLOB_BYTES);
-    cache_destroy(cache);
-}
-
-TEST(a_blob_makes_room_only_for_one_that_is_used_more) {
-    struct cache *cache;
-    struct cache_entry *claimed;
-    blobs_destroy(blobs);
-    blobs = NULL;
-    assert_int_equal(cache_create(dir, BLOB_BYTES, &cache, &err), ERR_OK);
-    assert_int_equal(cache_claim(cache, &digests[0], BLOB_BYTES, &claimed, &err), ERR_OK);
-    assert_true(settle(cache, 0, claimed, !cache_wants(cache, claimed)));
-    assert_int_equal(cache_claim(cache, &digests[0], BLOB_BYTES, &claimed, &err), ERR_OK);
-    assert_null(claimed);
-    for (int uses = 1; uses <= 3; uses++) {
-        assert_int_equal(cache_claim(cache, &digests[1], BLOB_BYTES, &claimed, &err), ERR_OK);
-        assert_non_null(claimed);
-        bool is_wanted = cache_wants(cache, claimed);
-        assert_int_equal(is_wanted, uses > 2);
-        assert_true(settle(cache, 1, claimed, !is_wanted));
-    }
     cache_destroy(cache);
 }
 
@@ -276,7 +226,7 @@ TEST(a_blob_makes_room_only_for_one_that_is_used_more) {
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         S(what_was_fetched_is_read_from_the_disk),
-        S(the_least_recently_used_blob_leaves_first),
+        S(blobs_that_are_read_once_replace_no_blob_that_is_read_again),
         S(a_blob_that_left_stays_readable_while_it_is_held),
         S(the_cache_survives_a_restart_and_keeps_its_order),
         S(damaged_files_are_fetched_again),
@@ -285,8 +235,6 @@ TEST_MAIN() {
         S(a_failed_fetch_leaves_nothing),
         S(unfinished_files_are_removed_at_start),
         S(a_cache_has_one_owner),
-        S(a_blob_that_was_used_long_ago_makes_room_for_one_that_is_used_now),
-        S(a_blob_makes_room_only_for_one_that_is_used_more),
         S(the_budget_holds_and_the_books_are_exact_whoever_comes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

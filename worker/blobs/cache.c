@@ -7,36 +7,20 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "base/eviction.h"
 #include "base/hash_table.h"
-#include "base/list.h"
 
-enum {
-    FETCHED_PLACES = 8192,
-    CHARGE_BYTES_MIN = 4096,
-    EPOCH_CLAIMS = 4096, /* after this many claims, earlier uses count half */
-    VICTIMS_MAX = 64     /* how many blobs are compared with a new one */
-};
-
-/* Uses over time. */
-struct tally {
-    uint32_t count, epoch;
-};
+enum { CHARGE_BYTES_MIN = 4096 };
 
 struct cache_entry {
+    struct eviction_item item; /* first member: the entry is found from it */
     struct hash_node node;
     struct digest digest;
     uint64_t bytes;
     uint64_t used_unix_ns; /* of files found at the start */
-    bool is_loading;       /* claimed; in no list of uses */
+    bool is_loading;       /* claimed; it cannot be evicted yet */
+    bool is_charged;       /* there is room for it */
     bool is_checked;       /* fetched by this process, so `bytes` is right for this digest */
-    struct tally tally;
-    struct uses *uses; /* the list that it is in */
-    struct list_node by_use;
-};
-
-struct uses {
-    struct list by_use; /* the one unused for longest first */
-    uint64_t bytes;     /* charged for them */
 };
 
 /* Files are renamed and removed under the lock, so that they and the entries always agree. Only
@@ -47,15 +31,8 @@ struct cache {
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t settled;
     struct hash_table entries;
-    /* Blobs that were fetched and not used since are removed first, so a blob that is used once
-     * cannot replace one that is used again. Both together are within the budget. */
-    struct uses once, again;
-    /* Recent fetches: one part of the digest, at an index given by another part. */
-    struct {
-        uint64_t part;
-        struct tally tally;
-    } fetched[FETCHED_PLACES];
-    uint32_t epoch, claims; /* of this epoch */
+    struct eviction eviction;
+    uint64_t charge; /* of all entries that have room */
 };
 
 const struct folder *cache_folder(const struct cache *cache) {
@@ -63,8 +40,11 @@ const struct folder *cache_folder(const struct cache *cache) {
 }
 
 /* A file takes whole blocks of the disk, and its entry memory. */
-static uint64_t charge_of(uint64_t bytes) {
-    return bytes > CHARGE_BYTES_MIN ? bytes : CHARGE_BYTES_MIN;
+static void describe(struct cache_entry *entry, const struct digest *digest, uint64_t bytes) {
+    entry->digest = *digest;
+    entry->bytes = bytes;
+    entry->item.name = digest_hash(digest);
+    entry->item.charge = bytes > CHARGE_BYTES_MIN ? bytes : CHARGE_BYTES_MIN;
 }
 
 static struct cache_entry *table_find(struct cache *cache, const struct digest *digest) {
@@ -80,121 +60,47 @@ static void table_add(struct cache *cache, struct cache_entry *entry) {
     hash_table_add(&cache->entries, &entry->node, digest_hash(&entry->digest));
 }
 
-/* NULL: there is none. */
-static struct cache_entry *entry_at(struct list_node *node) {
-    return node != NULL ? LIST_ITEM(node, struct cache_entry, by_use) : NULL;
+static void charge(struct cache *cache, struct cache_entry *entry) {
+    entry->is_charged = true;
+    cache->charge += entry->item.charge;
 }
 
-static void uses_remove(struct cache_entry *entry) {
-    list_remove(&entry->uses->by_use, &entry->by_use);
-    entry->uses->bytes -= charge_of(entry->bytes);
-    entry->uses = NULL;
+static void uncharge(struct cache *cache, const struct cache_entry *entry) {
+    if (entry->is_charged) cache->charge -= entry->item.charge;
 }
 
-static void uses_append(struct uses *uses, struct cache_entry *entry) {
-    entry->uses = uses;
-    list_append(&uses->by_use, &entry->by_use);
-    uses->bytes += charge_of(entry->bytes);
-}
-
-/* Removes an entry that is not loading, and its file. */
+/* Removes an entry that cannot be evicted any more, and its file. */
 static void drop(struct cache *cache, struct cache_entry *entry) {
     hash_table_remove(&cache->entries, &entry->node);
-    uses_remove(entry);
+    uncharge(cache, entry);
     folder_remove(&cache->folder, &entry->digest);
     free(entry);
 }
 
-/* ---- use over time ---- */
-
-static uint32_t tally_now(const struct cache *cache, const struct tally *tally) {
-    uint32_t age = cache->epoch - tally->epoch;
-    return age < 32 ? tally->count >> age : 0;
-}
-
-static void tally_add(const struct cache *cache, struct tally *tally) {
-    *tally = (struct tally){.count = tally_now(cache, tally) + 1, .epoch = cache->epoch};
-}
-
-static void count_claim(struct cache *cache) {
-    if (++cache->claims < EPOCH_CLAIMS) return;
-    cache->claims = 0;
-    cache->epoch++;
-}
-
-/* Counts a fetch, in addition to remembered fetches of this blob. */
-static void count_fetch(struct cache *cache, struct cache_entry *entry) {
-    uint64_t place, part;
-    memcpy(&place, entry->digest.bytes + 8, sizeof place);
-    memcpy(&part, entry->digest.bytes + 16, sizeof part);
-    place %= FETCHED_PLACES;
-    if (cache->fetched[place].part != part) cache->fetched[place].tally = (struct tally){0};
-    cache->fetched[place].part = part;
-    tally_add(cache, &cache->fetched[place].tally);
-    entry->tally = cache->fetched[place].tally;
-}
-
-/* ---- room ---- */
-
-/* The next blob, from `from` on, that has been used less than the new one. */
-static struct cache_entry *find_less_used(
-    const struct cache *cache, struct cache_entry *from, uint32_t count, int *looks) {
-    while (from != NULL && tally_now(cache, &from->tally) >= count && ++*looks < VICTIMS_MAX)
-        from = entry_at(from->by_use.after);
-    return *looks < VICTIMS_MAX ? from : NULL;
-}
-
-/* Whether there would be room for `entry`: next to blobs that are used again, or instead of some
- * that are used less. */
-static bool has_room(struct cache *cache, const struct cache_entry *entry) {
-    uint64_t charge = charge_of(entry->bytes), left = cache->budget_bytes - cache->again.bytes;
-    uint32_t count = tally_now(cache, &entry->tally);
-    int looks = 0;
-    struct cache_entry *victim = entry_at(cache->again.by_use.first);
-    while (left < charge && (victim = find_less_used(cache, victim, count, &looks)) != NULL) {
-        left += charge_of(victim->bytes);
-        victim = entry_at(victim->by_use.after);
+/* False: not so much may leave for this claim. */
+static bool evict(struct cache *cache, uint64_t charge_max, enum eviction_claim claim) {
+    while (cache->charge > charge_max) {
+        struct eviction_item *item = eviction_take(&cache->eviction, claim);
+        if (item == NULL) return false;
+        drop(cache, (struct cache_entry *)item);
     }
-    return charge <= left;
-}
-
-static bool is_over(const struct cache *cache, uint64_t charge) {
-    return cache->once.bytes + cache->again.bytes > cache->budget_bytes - charge;
-}
-
-/* After has_room(). */
-static void make_room(struct cache *cache, uint64_t charge, uint32_t count) {
-    int looks = 0;
-    while (is_over(cache, charge) && cache->once.by_use.first != NULL)
-        drop(cache, entry_at(cache->once.by_use.first));
-    struct cache_entry *victim = entry_at(cache->again.by_use.first);
-    while (
-        is_over(cache, charge) && (victim = find_less_used(cache, victim, count, &looks)) != NULL) {
-        struct cache_entry *next = entry_at(victim->by_use.after);
-        drop(cache, victim);
-        victim = next;
-    }
+    return true;
 }
 
 enum err cache_claim(struct cache *cache, const struct digest *digest, uint64_t bytes,
     struct cache_entry **ret, struct error *err) {
     struct cache_entry *fresh = calloc(1, sizeof *fresh);
     if (fresh == NULL) return error_no_memory(err, "no memory to fetch a blob");
-    *fresh = (struct cache_entry){.digest = *digest, .bytes = bytes, .is_loading = true};
+    describe(fresh, digest, bytes);
+    fresh->is_loading = true;
     pthread_mutex_lock(&cache->lock);
     struct cache_entry *entry = table_find(cache, digest);
     while (entry != NULL && entry->is_loading) {
         pthread_cond_wait(&cache->settled, &cache->lock);
         entry = table_find(cache, digest);
     }
-    if (entry == NULL) {
-        table_add(cache, fresh);
-    } else {
-        uses_remove(entry);
-        uses_append(&cache->again, entry);
-        tally_add(cache, &entry->tally);
-    }
-    count_claim(cache);
+    if (entry == NULL) table_add(cache, fresh);
+    else eviction_use(&entry->item);
     uint64_t found_bytes = entry != NULL && entry->is_checked ? entry->bytes : bytes;
     pthread_mutex_unlock(&cache->lock);
     *ret = entry == NULL ? fresh : NULL;
@@ -204,30 +110,31 @@ enum err cache_claim(struct cache *cache, const struct digest *digest, uint64_t 
         "the blob has %" PRIu64 " bytes, and the job says %" PRIu64, found_bytes, bytes);
 }
 
-bool cache_wants(struct cache *cache, struct cache_entry *entry) {
+bool cache_make_room(struct cache *cache, struct cache_entry *entry) {
+    uint64_t bytes = entry->item.charge;
+    if (bytes > cache->budget_bytes) return false;
     pthread_mutex_lock(&cache->lock);
-    count_fetch(cache, entry);
-    bool wants = has_room(cache, entry);
+    enum eviction_claim claim = eviction_claim_of(&cache->eviction, entry->item.name);
+    bool has_room = evict(cache, cache->budget_bytes - bytes, claim);
+    if (has_room) charge(cache, entry);
+    else eviction_remember(&cache->eviction, entry->item.name);
     pthread_mutex_unlock(&cache->lock);
-    return wants;
+    return has_room;
 }
 
 enum err cache_settle(struct cache *cache, struct cache_entry *entry, struct temp_file *file,
     bool *ret_is_kept, struct error *err) {
     enum err code = ERR_OK;
     pthread_mutex_lock(&cache->lock);
-    *ret_is_kept = false;
-    if (file != NULL && has_room(cache, entry)) {
-        make_room(cache, charge_of(entry->bytes), tally_now(cache, &entry->tally));
-        code = temp_file_commit(file, err);
-        *ret_is_kept = code == ERR_OK;
-    }
+    if (file != NULL && entry->is_charged) code = temp_file_commit(file, err);
+    *ret_is_kept = file != NULL && entry->is_charged && code == ERR_OK;
     if (*ret_is_kept) {
         entry->is_loading = false;
         entry->is_checked = true;
-        uses_append(tally_now(cache, &entry->tally) > 1 ? &cache->again : &cache->once, entry);
+        eviction_add(&cache->eviction, &entry->item);
     } else {
         hash_table_remove(&cache->entries, &entry->node);
+        uncharge(cache, entry);
         free(entry);
     }
     pthread_cond_broadcast(&cache->settled);
@@ -238,7 +145,10 @@ enum err cache_settle(struct cache *cache, struct cache_entry *entry, struct tem
 void cache_forget(struct cache *cache, const struct digest *digest) {
     pthread_mutex_lock(&cache->lock);
     struct cache_entry *entry = table_find(cache, digest);
-    if (entry != NULL && !entry->is_loading) drop(cache, entry);
+    if (entry != NULL && !entry->is_loading) {
+        eviction_remove(&cache->eviction, &entry->item);
+        drop(cache, entry);
+    }
     pthread_mutex_unlock(&cache->lock);
 }
 
@@ -270,8 +180,8 @@ static void scan_file(void *context, const struct folder_file *file) {
         scan->is_out_of_memory = true;
         return;
     }
-    *entry = (struct cache_entry){
-        .digest = file->digest, .bytes = file->bytes, .used_unix_ns = file->used_unix_ns};
+    describe(entry, &file->digest, file->bytes);
+    entry->used_unix_ns = file->used_unix_ns;
     scan->entries[scan->count++] = entry;
 }
 
@@ -289,10 +199,11 @@ static enum err load(struct cache *cache, struct error *err) {
     if (scan.count > 0) qsort(scan.entries, scan.count, sizeof scan.entries[0], compare_uses);
     for (size_t i = 0; i < scan.count; i++) {
         table_add(cache, scan.entries[i]);
-        uses_append(&cache->once, scan.entries[i]);
+        charge(cache, scan.entries[i]);
+        eviction_add(&cache->eviction, &scan.entries[i]->item);
     }
     free(scan.entries);
-    make_room(cache, 0, 0);
+    (void)evict(cache, cache->budget_bytes, EVICTION_FOR_OTHERS);
     if (!scan.is_out_of_memory) return ERR_OK;
     return error_no_memory(err, "no memory for the list of cached blobs");
 }
@@ -303,6 +214,7 @@ enum err cache_create(
     if (cache == NULL) return error_no_memory(err, "no memory for the blob cache");
     cache->folder.fd = -1;
     cache->budget_bytes = budget_bytes;
+    eviction_init(&cache->eviction, budget_bytes);
     pthread_mutex_init(&cache->lock, NULL);
     pthread_cond_init(&cache->settled, NULL);
     enum err code = folder_open(&cache->folder, "blobs.cache_dir", path, 0700, err);
@@ -316,18 +228,10 @@ enum err cache_create(
     return code;
 }
 
-static void free_uses(struct uses *uses) {
-    while (uses->by_use.first != NULL) {
-        struct cache_entry *entry = entry_at(uses->by_use.first);
-        list_remove(&uses->by_use, &entry->by_use);
-        free(entry);
-    }
-}
-
 void cache_destroy(struct cache *cache) {
     if (cache == NULL) return;
-    free_uses(&cache->once);
-    free_uses(&cache->again);
+    struct eviction_item *item;
+    while ((item = eviction_take(&cache->eviction, EVICTION_FOR_OTHERS)) != NULL) free(item);
     hash_table_fini(&cache->entries);
     folder_close(&cache->folder);
     pthread_cond_destroy(&cache->settled);

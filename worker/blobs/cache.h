@@ -1,9 +1,8 @@
 /**
  * The cache of blobs from HTTP, in a folder for this process only, within a budget; each blob
- * counts as at least 4 KiB. Room is made only for blobs that have arrived and match their digest.
- * Blobs that were fetched once and not used since are removed first, the least recently used one of
- * them; a blob that was used again is removed only for one that is used more. The first thread that
- * claims a missing blob fetches it; the others wait.
+ * counts as at least 4 KiB. Room is made only for blobs that have arrived and match their digest;
+ * base/eviction.h says which ones leave. The first thread that claims a missing blob fetches it;
+ * the others wait.
  *
  * The folder outlives the process: blobs found in it at the start are used again.
  *
@@ -32,10 +31,8 @@ const struct folder *cache_folder(const struct cache *cache);
 MUST_CHECK enum err cache_claim(struct cache *cache, const struct digest *digest, uint64_t bytes,
     struct cache_entry **ret, struct error *err);
 
-/**
- * Whether a claimed blob, which was fetched and checked, should get a file. Removes nothing yet.
- */
-bool cache_wants(struct cache *cache, struct cache_entry *entry);
+/** Makes room for a claimed blob, which was fetched and checked. False: it should get no file. */
+bool cache_make_room(struct cache *cache, struct cache_entry *entry);
 
 /**
  * Ends a claim. `file` contains the checked blob; NULL: there is no file. *ret_is_kept: the file

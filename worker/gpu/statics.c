@@ -4,12 +4,12 @@
 #include <stdlib.h>
 
 #include "base/aligned.h"
+#include "base/eviction.h"
 #include "base/hash_table.h"
 #include "base/invariant.h"
 #include "base/queue.h"
 #include "base/thread_number.h"
 #include "gpu/event.h"
-#include "gpu/eviction.h"
 #include "gpu/size_class.h"
 #include "gpu/stash.h"
 

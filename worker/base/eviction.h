@@ -15,8 +15,8 @@
  * entries. Threads: eviction_use() may run at the same time as other calls, and as itself: of two
  * uses of an item at the same time one may not count. All other calls one at a time.
  */
-#ifndef GPU_EVICTION_H
-#define GPU_EVICTION_H
+#ifndef BASE_EVICTION_H
+#define BASE_EVICTION_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -67,6 +67,9 @@ struct eviction_item *eviction_take(struct eviction *eviction, enum eviction_cla
 
 /** Puts an item back behind the others, because it cannot leave now. */
 void eviction_put_back(struct eviction *eviction, struct eviction_item *item);
+
+/** Takes out an item that leaves for a reason of its own; it is not remembered. */
+void eviction_remove(struct eviction *eviction, struct eviction_item *item);
 
 /** Remembers a new item that found no room, so that it is known when it is added again. */
 void eviction_remember(struct eviction *eviction, uint64_t name);

@@ -1,5 +1,5 @@
-/* Proves: what the cache of statics holds and evicts. */
-#include "gpu/eviction.h"
+/* Proves: what the caches of statics and blobs hold and evict. */
+#include "base/eviction.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -46,6 +46,17 @@ TEST(nothing_leaves_an_empty_cache) {
     struct eviction_item item;
     add(eviction, &item, 1, 100);
     assert_ptr_equal(take(eviction), &item);
+    assert_null(eviction_take(eviction, EVICTION_FOR_OTHERS));
+}
+
+TEST(a_payload_that_leaves_by_itself_is_forgotten) {
+    struct eviction *eviction = *state;
+    struct eviction_item items[3];
+    for (size_t i = 0; i < 3; i++) add(eviction, &items[i], i + 1, 4096);
+    eviction_remove(eviction, &items[1]);
+    assert_int_equal(eviction_claim_of(eviction, items[1].name), EVICTION_FOR_NEWCOMER);
+    assert_ptr_equal(take(eviction), &items[0]);
+    assert_ptr_equal(take(eviction), &items[2]);
     assert_null(eviction_take(eviction, EVICTION_FOR_OTHERS));
 }
 
@@ -294,7 +305,7 @@ TEST(fewer_bytes_move_than_with_largest_first_or_least_recent_first) {
 
 #define E(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-RUN_TESTS(E(nothing_leaves_an_empty_cache),
+RUN_TESTS(E(nothing_leaves_an_empty_cache), E(a_payload_that_leaves_by_itself_is_forgotten),
     E(of_payloads_that_nobody_used_again_the_oldest_leaves_first),
     E(of_payloads_of_one_age_the_least_used_leaves_first),
     E(a_large_payload_that_was_used_outlives_any_number_of_small_ones_that_are_used_once),

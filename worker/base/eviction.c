@@ -1,4 +1,4 @@
-#include "gpu/eviction.h"
+#include "base/eviction.h"
 
 enum {
     USES_MAX = 63,       /* more do not count, so that no item stays for ever */
@@ -79,6 +79,10 @@ void eviction_use(struct eviction_item *item) {
 
 void eviction_put_back(struct eviction *eviction, struct eviction_item *item) {
     append(line_of(eviction, item), item);
+}
+
+void eviction_remove(struct eviction *eviction, struct eviction_item *item) {
+    remove_item(line_of(eviction, item), item);
 }
 
 /* ---- taking ---- */
