@@ -227,15 +227,20 @@ class Faults:
     # workers
 
     def look_at(self, worker):
-        """Nobody ends by themselves, but for whom the full disk refuses: that one is started again, as who runs it does."""
         if not worker.lock.acquire(blocking=False):
             return  # a fault has it
         try:
-            status = worker.status()
-            if status is not None and self.judge_end(worker, status, (), "ended by itself"):
-                worker.start()
+            self._revive(worker)
         finally:
             worker.lock.release()
+
+    def _revive(self, worker):
+        """Nobody ends by themselves, but for whom the full disk refuses: that one is started again, as who runs it does.
+        True: an executor of it runs."""
+        status = worker.status()
+        if status is not None and self.judge_end(worker, status, (), "ended by itself"):
+            worker.start()
+        return bool(worker.executors())
 
     def judge_end(self, worker, status, allowed, how):
         """False, and a problem, where a worker that has ended should not have done so."""
@@ -269,7 +274,7 @@ class Faults:
         """It is not taken, and the whole one is, later. A full disk would refuse that one, too."""
         whole = worker.config.read_bytes()
         with self._disk_lock:
-            wait_until(worker.executors, "an executor runs, so that SIGHUP is no end")
+            wait_until(lambda: self._revive(worker), "an executor runs, so that SIGHUP is no end")
             worker.reload(whole[:chance.randrange(len(whole))], NOT_RELOADED)
             worker.reload(whole, RELOADED)
 
