@@ -182,6 +182,27 @@ static void play_both(history *run) {
     play(run, true);
 }
 
+/* ---- jobs that are tried again ---- */
+
+/* Five times in all, after waits of up to 200, 400, 800 and 1600 ms, half of that at least. */
+static bool try_again(struct scenario *scenario) {
+    enum { LEAST_MS = 1500, MOST_MS = 3000, SEND_MS = 200 };
+    begin(scenario, 1, true, false);
+    struct worker *worker = add_worker(scenario, "worker", "");
+    worker_start(worker);
+    send_jobs(scenario, 0, 1);
+    NEED(await_all(scenario, SOON_MS));
+    account_send_one(scenario->account, 0, JOB_OF_UNKNOWN_PROGRAM, "key");
+    NEED(!await_all(scenario, LEAST_MS));
+    NEED(await_all(scenario, MOST_MS - LEAST_MS + SEND_MS));
+    NEED(stop(worker, SOON_MS) == 0);
+    return is_as_promised(scenario);
+}
+
+TEST(a_job_that_may_succeed_later_is_tried_again_after_growing_waits) {
+    play(try_again, false);
+}
+
 /* ---- partitions that move ---- */
 
 /* Whatever the lanes have in hand ends five seconds after the newcomer has come; a lane would take
@@ -695,7 +716,7 @@ TEST(a_topic_that_is_created_anew_with_fewer_partitions_holds_up_no_job_of_a_coo
     play_both(create_with_fewer);
 }
 
-RUN_TESTS_AT_ONCE(
+RUN_TESTS_AT_ONCE(T(a_job_that_may_succeed_later_is_tried_again_after_growing_waits),
     T(a_newcomer_waits_for_those_jobs_alone_that_have_begun_and_none_of_them_runs_again),
     T(jobs_of_a_key_keep_their_order_though_partitions_move_and_some_are_tried_again),
     T(jobs_that_outlast_the_drain_timeout_hold_up_no_newcomer_and_no_stop),

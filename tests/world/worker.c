@@ -22,6 +22,7 @@
 enum {
     STATE_LOCK_MS = 1000,
     CONFIG_SIZE = 2048,
+    JOBS_MAX = 256,
     POLL_INTERVAL_MS = 300000 /* librdkafka's own */
 };
 
@@ -35,7 +36,8 @@ static const char config[] =
     "admission: {threads: 1}\n"
     "prepare: {threads: 1}\n"
     "batch: {stream: copied, jobs: %" PRIu32 "}\n"
-    "limits: {jobs_in_flight: 256, job_bytes: 1MiB, array_bytes: 1MiB, bytes_in_flight: %s}\n"
+    "limits: {jobs_in_flight: %" PRIu32
+    ", job_bytes: 1MiB, array_bytes: 1MiB, bytes_in_flight: %s}\n"
     "retry: {base_ms: %s}\n"
     "log: {level: %s}\n"
     "programs: {dir: '%s'}\n"
@@ -69,7 +71,8 @@ static struct slice write_config(
     bool is_first = edition == EDITION_FIRST;
     uint32_t drain_ms = of->drain_timeout_ms, poll_ms = of->poll_interval_ms;
     int size = snprintf(text, CONFIG_SIZE, config, of->faults,
-        of->batch_jobs != 0 ? of->batch_jobs : defaults.batch.jobs, is_first ? "256MiB" : "4MiB",
+        of->batch_jobs != 0 ? of->batch_jobs : defaults.batch.jobs,
+        of->jobs_max != 0 ? of->jobs_max : JOBS_MAX, is_first ? "256MiB" : "4MiB",
         is_first ? "200ms" : "1s", of->tells || of->log != NULL ? "warn" : "off",
         is_first ? of->programs : of->other_programs, of->blobs,
         of->exactly_once ? "exactly_once" : "at_least_once", of->in_order ? "key" : "none",

@@ -48,6 +48,7 @@ struct worker {
     uint32_t poll_interval_ms; /* max.poll.interval.ms; 0: the worker's own */
     uint32_t drain_timeout_ms; /* the same */
     uint32_t batch_jobs;       /* the same, of batch.jobs */
+    uint32_t jobs_max;         /* limits.jobs_in_flight; 0: more than there are in a world */
     char faults[128];          /* of its device (cpu_driver/cpu_driver.h) */
     atomic_bool *stop;         /* in the region */
     struct board *board;       /* what it counts and shows, also there */

@@ -28,6 +28,7 @@ enum {
     BACK_OFF_DOUBLINGS = 8,
     PARTITIONS_MAX = 4,
     JOBS_A_STEP_MAX = 20,
+    FEW_JOBS = 8,
     LAUNCHES_MAX = 40, /* before a GPU is lost */
     PAUSE_MS_MAX = 4000,
     SILENCE_MS_MAX = 40000,
@@ -300,7 +301,7 @@ static void cancel_job(struct world *world) {
 }
 
 static void fail_store(struct world *world) {
-    uint64_t ms = 1 + scheduler_draw(SILENCE_MS_MAX / 2);
+    uint64_t ms = 1 + scheduler_draw(SILENCE_MS_MAX);
     tell(world, "the blob store fails for %" PRIu64 " ms", ms);
     store_fail_until(scheduler_now_ns() + ms * 1000000u);
 }
@@ -514,6 +515,11 @@ static uint32_t allowed_events(uint64_t seed) {
     }
 }
 
+/* In a quarter of all worlds a worker is often full. */
+static uint32_t jobs_max(uint64_t seed) {
+    return (undrawn(seed) >> 9 & 3) == 0 ? FEW_JOBS : 0;
+}
+
 static struct account *promise(const struct world *world) {
     const struct account_promises promises = {.exactly_once = world->exactly_once,
         .in_order = world->in_order,
@@ -554,6 +560,7 @@ static void begin(struct world *world) {
             .exactly_once = world->exactly_once,
             .in_order = world->in_order,
             .is_cooperative = world->is_cooperative,
+            .jobs_max = jobs_max(world->options->seed),
             .tells = world->options->tells,
             .log = !world->options->tells ? world->log : NULL,
             .stop = scheduler_alloc(sizeof *worker->stop),
