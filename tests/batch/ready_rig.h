@@ -4,6 +4,7 @@
 
 #include "batch/composition.h"
 #include "batch/ready.h"
+#include "plan/plan.h"
 #include "testing.h"
 
 enum { JOBS_MAX = 4096, LANES = 4, SLAB = 1 << 20, MULTIPROCESSORS = 128 };

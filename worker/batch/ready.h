@@ -36,27 +36,14 @@
 #ifndef BATCH_READY_H
 #define BATCH_READY_H
 
-#include "base/error.h"
-#include "batch/array_clock.h"
-#include "prepare/prepare.h"
+#include "batch/ready_policy.h"
 
 enum {
-    READY_LANES_MAX = ARRAY_CLOCK_LANES_MAX,
     /* Messages that are claimed together: more take fewer locks, but no one thread should copy many
      * bytes while others have nothing to do. */
     READY_CLAIM_MAX = 32,
     READY_CLAIM_BYTES_MAX = 512 << 10,
-    READY_LENT_LANE = 0,
-    READY_SHORT_NS = 100000 /* a lane is lent for jobs that together take so long at most */
-};
-
-struct ready_options {
-    uint32_t lanes; /* READY_LANES_MAX at most */
-    uint32_t batch_jobs_max;
-    uint64_t span_ns, slab_bytes;
-    uint32_t multiprocessors;  /* of the device */
-    const struct state *state; /* knows uneven kernels; NULL: there are none */
-    bool spins;                /* lanes that wait do not sleep (base/wakeup.h) */
+    READY_LENT_LANE = 0
 };
 
 struct ready;
@@ -94,16 +81,6 @@ void ready_admitted(struct ready *ready, size_t count);
 /** No more messages are offered. Waits until all that were claimed have been admitted: what comes
  * after admission may end then. */
 void ready_close_offers(struct ready *ready);
-
-/** What a lane takes at a time: jobs, or messages. */
-struct ready_batch {
-    size_t claimed;    /* messages that the lane admits; then there are no jobs */
-    size_t count;      /* jobs */
-    struct job *array; /* instead of jobs: the lane runs `slice` of it, and ends that */
-    struct array_slice slice;
-    bool is_slow;     /* the lane takes nothing else than more of these until ready_leave() */
-    uint64_t span_ns; /* expected time of the batch, or the time that it may take */
-};
 
 /**
  * Takes the jobs of a lane's next batch into `jobs`, which has room for options.batch_jobs_max.
