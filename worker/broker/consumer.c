@@ -5,15 +5,12 @@
 
 #include "base/clock.h"
 #include "base/invariant.h"
-#include "broker/arrival.h"
 #include "broker/assignment.h"
 #include "broker/clients.h"
 #include "broker/commit_list.h"
 #include "broker/committer.h"
 #include "broker/consumer_conf.h"
-#include "broker/departure.h"
 #include "broker/held.h"
-#include "broker/lags.h"
 #include "broker/member.h"
 #include "broker/orphans.h"
 #include "broker/ownership.h"
@@ -427,6 +424,50 @@ static void consumer_finish(struct source *source, const struct position *positi
     offsets_finish(consumer->offsets, position, clock_ns());
 }
 
+static bool consumer_keeps(const struct source *source, const struct position *position) {
+    return offsets_keeps(((const struct consumer *)source)->offsets, position);
+}
+
+static bool consumer_start(struct source *source, const struct position *position) {
+    return offsets_start(((struct consumer *)source)->offsets, position);
+}
+
+static void consumer_put_back(struct source *source, const struct position *position) {
+    offsets_put_back(((struct consumer *)source)->offsets, position);
+}
+
+static void consumer_get_totals(const struct source *source, struct offsets_totals *ret) {
+    offsets_get_totals(((const struct consumer *)source)->offsets, ret);
+}
+
+/* -1: it is not known yet. The end is the one that the client's last fetch returned, so no request
+ * is needed; it may be old while the partition is paused. */
+static int64_t lag_of(const struct consumer *consumer, const struct offsets_followed *at) {
+    int64_t low = RD_KAFKA_OFFSET_INVALID, end = RD_KAFKA_OFFSET_INVALID;
+    int64_t next = at->state.next_commit;
+    rd_kafka_resp_err_t code =
+        rd_kafka_get_watermark_offsets(consumer->client, at->topic, at->partition, &low, &end);
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR || low < 0 || end < 0 || next == OFFSET_UNKNOWN)
+        return -1;
+    if (next < low) next = low; /* messages below `low` are deleted */
+    return end > next ? end - next : 0;
+}
+
+static void consumer_each_partition(
+    const struct source *source, source_visit_partition *visit, void *context) {
+    const struct consumer *consumer = (const struct consumer *)source;
+    struct offsets_followed at;
+    for (size_t i = 0; offsets_at(consumer->offsets, i, &at); i++) {
+        if (!at.is_followed) continue;
+        const struct source_partition partition = {.topic = at.topic,
+            .partition = at.partition,
+            .lag = lag_of(consumer, &at),
+            .unfinished_count = at.state.unfinished_count,
+            .lowest_since_ns = at.state.lowest_since_ns};
+        visit(context, &partition);
+    }
+}
+
 /* A message that comes too late to be taken: its offset never begins. */
 static void poll_and_drop(void *opaque) {
     struct consumer *consumer = opaque;
@@ -459,7 +500,7 @@ static enum err consumer_close(struct source *source, int timeout_ms, struct err
     refuse_arriving(consumer);
     rd_kafka_resp_err_t code = commit_last(consumer);
     held_fini(&consumer->held);
-    departure_leave(
+    member_leave(
         consumer->client, consumer->close_deadline_ns, poll_and_drop, on_rebalance, consumer);
     /* A group that went on without this member has given what it had to others. */
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR || committer_is_outside(code)) return ERR_OK;
@@ -498,11 +539,11 @@ enum err consumer_create(
     static const struct source_operations operations = {.poll = consumer_poll,
         .pause = consumer_pause,
         .finish = consumer_finish,
-        .keeps = ownership_keeps,
-        .start = ownership_start,
-        .put_back = ownership_put_back,
-        .get_totals = lags_get_totals,
-        .each_partition = lags_each,
+        .keeps = consumer_keeps,
+        .start = consumer_start,
+        .put_back = consumer_put_back,
+        .get_totals = consumer_get_totals,
+        .each_partition = consumer_each_partition,
         .close = consumer_close,
         .destroy = consumer_destroy};
     struct consumer *consumer = calloc(1, sizeof *consumer);

@@ -46,4 +46,15 @@ MUST_CHECK bool member_is_over(struct member *member, rd_kafka_t *client);
 MUST_CHECK bool member_has_to_renew(
     struct member *member, rd_kafka_t *client, const struct client_events *events);
 
+typedef void member_on_rebalance(rd_kafka_t *client, rd_kafka_resp_err_t code,
+    rd_kafka_topic_partition_list_t *partitions, void *opaque);
+
+/**
+ * Makes it leave its group for good by then, whatever its brokers do. `drop_next(opaque)` polls the
+ * client for some milliseconds and drops what it gets; `on_rebalance` answers rebalances while the
+ * client closes.
+ */
+void member_leave(rd_kafka_t *client, uint64_t deadline_ns, void (*drop_next)(void *opaque),
+    member_on_rebalance *on_rebalance, void *opaque);
+
 #endif

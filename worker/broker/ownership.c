@@ -4,10 +4,14 @@
 
 #include "base/clock.h"
 #include "broker/assignment.h"
-#include "broker/clients.h"
+#include "broker/client.h"
 #include "broker/commit_list.h"
 
-enum { LONG_WAIT_S = 60 };
+enum {
+    FETCH_TIMEOUT_MS = 500, /* of each of four requests to take partitions over */
+    FETCH_INTERVAL_MS = 100,
+    LONG_WAIT_S = 60
+};
 
 static void tell_takeovers(const struct committer *committer, const rd_kafka_topic_partition_t *p) {
     struct offsets_commit committed;
@@ -18,18 +22,6 @@ static void tell_takeovers(const struct committer *committer, const rd_kafka_top
         " to %" PRId64 " run one by one",
         p->topic, (int)p->partition, committed.metadata.takeovers, p->offset,
         p->offset + committed.metadata.window - 1);
-}
-
-bool ownership_keeps(const struct source *source, const struct position *position) {
-    return offsets_keeps(consumer_parts(source).offsets, position);
-}
-
-bool ownership_start(struct source *source, const struct position *position) {
-    return offsets_start(consumer_parts(source).offsets, position);
-}
-
-void ownership_put_back(struct source *source, const struct position *position) {
-    offsets_put_back(consumer_parts(source).offsets, position);
 }
 
 static void tell_ignored(
@@ -171,7 +163,14 @@ static rd_kafka_resp_err_t commit_marks(struct committer *committer, struct clai
     return code;
 }
 
-rd_kafka_resp_err_t ownership_claim(struct committer *committer, struct claim *claim,
+/*
+ * Reads what is committed for partitions (if nothing is, where reading starts), and commits the
+ * same with `owner` as the owner. The list then has both. No message of these partitions may begin
+ * before this. The call may be repeated after a failure: finding our own mark changes nothing. With
+ * a `claim`, a transaction makes the commit: IN_PROGRESS until it is called again with the same
+ * list and there is an answer.
+ */
+static rd_kafka_resp_err_t claim_all(struct committer *committer, struct claim *claim,
     uint64_t owner, rd_kafka_topic_partition_list_t *partitions, int timeout_ms) {
     rd_kafka_resp_err_t code;
     if (claim == NULL || !claim_get_answer(claim, &code)) {
@@ -204,6 +203,40 @@ void ownership_tell_waiting(struct ownership_wait *wait, const struct client_eve
         "crashed: look for it with kafka-transactions.sh find-hanging (worker/README.md, "
         "Transactions)",
         LONG_WAIT_S, names, rd_kafka_err2str(code));
+}
+
+void arrival_begin(struct arrival *arrival, const rd_kafka_topic_partition_list_t *partitions) {
+    *arrival = (struct arrival){.partitions = rd_kafka_topic_partition_list_copy(partitions)};
+}
+
+void arrival_take_all(
+    struct arrival *arrival, const struct consumer_options *options, struct source *source) {
+    rd_kafka_topic_partition_list_t *all =
+        rd_kafka_topic_partition_list_new((int)options->topic_count);
+    for (size_t i = 0; i < options->topic_count; i++)
+        rd_kafka_topic_partition_list_add_range(
+            all, options->topics[i], 0, (int32_t)options->partitions - 1);
+    *arrival = (struct arrival){.partitions = all};
+    source->group = SOURCE_GROUP_MEMBER;
+}
+
+void arrival_end(struct arrival *arrival) {
+    if (arrival->partitions != NULL) rd_kafka_topic_partition_list_destroy(arrival->partitions);
+    arrival->partitions = NULL;
+}
+
+rd_kafka_resp_err_t arrival_claim(
+    struct arrival *arrival, struct committer *committer, struct claim *claim, uint64_t owner) {
+    if (clock_ns() < arrival->next_fetch_ns) return RD_KAFKA_RESP_ERR__IN_PROGRESS;
+    arrival->next_fetch_ns = clock_ns_in(FETCH_INTERVAL_MS);
+    rd_kafka_resp_err_t code =
+        claim_all(committer, claim, owner, arrival->partitions, FETCH_TIMEOUT_MS);
+    arrival->is_claimed = code == RD_KAFKA_RESP_ERR_NO_ERROR;
+    if (arrival->is_claimed || client_is_final(code) || committer_is_outside(code)) return code;
+    if (code != RD_KAFKA_RESP_ERR__IN_PROGRESS)
+        ownership_tell_waiting(
+            &arrival->wait, committer->events, arrival->partitions, code, clock_ns());
+    return RD_KAFKA_RESP_ERR__IN_PROGRESS;
 }
 
 static bool has_started(struct offsets *offsets, const rd_kafka_topic_partition_t *p) {

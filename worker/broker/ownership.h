@@ -1,30 +1,16 @@
 /**
- * Claims and releases partitions: their owner is kept by the group beside the committed offset
- * (commit_metadata.h). Only for consumer.c.
+ * Claims partitions that a group has assigned, before they are read, and releases those that it
+ * asks back: their owner is kept by the group beside the committed offset (commit_metadata.h). Only
+ * for consumer.c.
  *
- * Threads: intake thread only, but for what a source does for any thread.
+ * Threads: intake thread only.
  */
 #ifndef BROKER_OWNERSHIP_H
 #define BROKER_OWNERSHIP_H
 
 #include "broker/claim.h"
 #include "broker/committer.h"
-
-/**
- * Reads what is committed for partitions (if nothing is, where reading starts), and commits the
- * same with `owner` as the owner. The list then has both. No message of these partitions may begin
- * before this. The call may be repeated after a failure: finding our own mark changes nothing.
- * Waits up to `timeout_ms` for each of four requests. With a `claim`, a transaction makes the
- * commit: returns RD_KAFKA_RESP_ERR__IN_PROGRESS until it is called again with the same list and
- * there is an answer.
- */
-rd_kafka_resp_err_t ownership_claim(struct committer *committer, struct claim *claim,
-    uint64_t owner, rd_kafka_topic_partition_list_t *partitions, int timeout_ms);
-
-/** As in source.h; `source` is a consumer. Any thread. */
-bool ownership_keeps(const struct source *source, const struct position *position);
-bool ownership_start(struct source *source, const struct position *position);
-void ownership_put_back(struct source *source, const struct position *position);
+#include "broker/consumer_options.h"
 
 /** Since when the group has not said what is committed for new partitions. Zero it at first. */
 struct ownership_wait {
@@ -39,6 +25,34 @@ struct ownership_wait {
  */
 void ownership_tell_waiting(struct ownership_wait *wait, const struct client_events *events,
     const rd_kafka_topic_partition_list_t *partitions, rd_kafka_resp_err_t code, uint64_t now_ns);
+
+/** Partitions that arrive, until they are read. Zero it at first; arrival_end() frees what it
+ * holds.
+ */
+struct arrival {
+    rd_kafka_topic_partition_list_t *partitions; /* NULL: none arrive */
+    bool is_claimed;        /* it is known what is committed; some may be on trial */
+    uint64_t next_fetch_ns; /* when it is asked again */
+    struct ownership_wait wait;
+};
+
+/** Nothing arrives yet. The list is copied. */
+void arrival_begin(struct arrival *arrival, const rd_kafka_topic_partition_list_t *partitions);
+
+/** All partitions arrive, as if a group had given them to its only member. */
+void arrival_take_all(
+    struct arrival *arrival, const struct consumer_options *options, struct source *source);
+
+/** Nothing arrives any more. */
+void arrival_end(struct arrival *arrival);
+
+/**
+ * Asks the group for partitions that arrive and are not claimed, if it is time to. Returns
+ * RD_KAFKA_RESP_ERR_NO_ERROR once they are claimed, and RD_KAFKA_RESP_ERR__IN_PROGRESS while there
+ * is no answer; else the client is lost or is outside of the group.
+ */
+rd_kafka_resp_err_t arrival_claim(
+    struct arrival *arrival, struct committer *committer, struct claim *claim, uint64_t owner);
 
 /**
  * Makes the last commits of partitions that are given up, which hand them over. With
