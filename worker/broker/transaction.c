@@ -134,10 +134,10 @@ static void on_fenced(struct transaction *t, rd_kafka_resp_err_t native, const c
 
 /* What librdkafka answered, checked in the order that its documentation asks for. UNKNOWN: the
  * brokers know no transaction to abort. LOST: the phase is set already. */
-enum answer { ANSWER_OK, ANSWER_AGAIN, ANSWER_ABORT, ANSWER_UNKNOWN, ANSWER_LOST };
+enum txn_status { TXN_OK, TXN_AGAIN, TXN_ABORT, TXN_UNKNOWN, TXN_LOST };
 
 /* The producer cannot go on. */
-static enum answer on_fatal(struct transaction *t, const rd_kafka_error_t *error) {
+static enum txn_status on_fatal(struct transaction *t, const rd_kafka_error_t *error) {
     char text[256];
     rd_kafka_resp_err_t native = rd_kafka_error_code(error);
     const char *reason = rd_kafka_error_string(error);
@@ -147,31 +147,31 @@ static enum answer on_fatal(struct transaction *t, const rd_kafka_error_t *error
     }
     /* the brokers refused all of its partitions */
     if (native == RD_KAFKA_RESP_ERR_INVALID_TXN_STATE && t->phase == PHASE_ABORTING)
-        return ANSWER_UNKNOWN;
+        return TXN_UNKNOWN;
     if (is_fenced(native)) on_fenced(t, native, reason);
     else lose(t, native, reason);
-    return ANSWER_LOST;
+    return TXN_LOST;
 }
 
 /* Consumes `error`. */
-static enum answer take_answer(struct transaction *t, rd_kafka_error_t *error) {
-    if (error == NULL) return ANSWER_OK;
-    enum answer answer = ANSWER_LOST;
-    if (rd_kafka_error_is_retriable(error)) answer = ANSWER_AGAIN;
-    else if (rd_kafka_error_txn_requires_abort(error)) answer = ANSWER_ABORT;
+static enum txn_status take_status(struct transaction *t, rd_kafka_error_t *error) {
+    if (error == NULL) return TXN_OK;
+    enum txn_status status = TXN_LOST;
+    if (rd_kafka_error_is_retriable(error)) status = TXN_AGAIN;
+    else if (rd_kafka_error_txn_requires_abort(error)) status = TXN_ABORT;
     client_say(
         &t->events, LOG_DEBUG, "%s: %s", rd_kafka_error_name(error), rd_kafka_error_string(error));
-    if (answer == ANSWER_AGAIN) t->retry_ns = clock_ns() + RETRY_MS * 1000000ull;
-    if (answer == ANSWER_ABORT) t->refusal = rd_kafka_error_code(error);
-    if (answer == ANSWER_LOST) answer = on_fatal(t, error);
+    if (status == TXN_AGAIN) t->retry_ns = clock_ns() + RETRY_MS * 1000000ull;
+    if (status == TXN_ABORT) t->refusal = rd_kafka_error_code(error);
+    if (status == TXN_LOST) status = on_fatal(t, error);
     rd_kafka_error_destroy(error);
-    return answer;
+    return status;
 }
 
 /* Phases: each does what it can without waiting long, and sets the next one */
 
 static void step_starting(struct transaction *t) {
-    if (take_answer(t, rd_kafka_init_transactions(t->client, START_WAIT_MS)) == ANSWER_OK)
+    if (take_status(t, rd_kafka_init_transactions(t->client, START_WAIT_MS)) == TXN_OK)
         t->phase = t->is_in_doubt ? PHASE_IN_DOUBT : PHASE_IDLE;
 }
 
@@ -185,7 +185,7 @@ static bool is_wanted(struct transaction *t) {
 }
 
 static void step_idle(struct transaction *t) {
-    if (!is_wanted(t) || take_answer(t, rd_kafka_begin_transaction(t->client)) != ANSWER_OK) return;
+    if (!is_wanted(t) || take_status(t, rd_kafka_begin_transaction(t->client)) != TXN_OK) return;
     t->opened_ns = t->last_sent_ns = clock_ns();
     t->sent_count = t->undelivered_count = t->answered_count = 0;
     t->has_failed = t->has_culprit = t->is_crowded = false;
@@ -291,9 +291,9 @@ static void step_offsets(struct transaction *t) {
     if (t->commits->cnt > 0)
         error =
             rd_kafka_send_offsets_to_transaction(t->client, t->commits, t->group, OFFSETS_WAIT_MS);
-    enum answer answer = take_answer(t, error);
-    if (answer == ANSWER_OK) t->phase = t->commits->cnt > 0 ? PHASE_CHECKING : PHASE_COMMITTING;
-    if (answer == ANSWER_ABORT) t->phase = PHASE_ABORTING;
+    enum txn_status status = take_status(t, error);
+    if (status == TXN_OK) t->phase = t->commits->cnt > 0 ? PHASE_CHECKING : PHASE_COMMITTING;
+    if (status == TXN_ABORT) t->phase = PHASE_ABORTING;
 }
 
 static rd_kafka_t *witness_of(struct transaction *t) {
@@ -367,9 +367,10 @@ static void succeed(struct transaction *t) {
 }
 
 static void step_committing(struct transaction *t) {
-    enum answer answer = take_answer(t, rd_kafka_commit_transaction(t->client, UNTIL_TIMEOUT_MS));
-    if (answer == ANSWER_ABORT) t->phase = PHASE_ABORTING;
-    if (answer == ANSWER_OK) succeed(t);
+    enum txn_status status =
+        take_status(t, rd_kafka_commit_transaction(t->client, UNTIL_TIMEOUT_MS));
+    if (status == TXN_ABORT) t->phase = PHASE_ABORTING;
+    if (status == TXN_OK) succeed(t);
 }
 
 /* All records that are not over wait for the next transaction. */
@@ -395,12 +396,13 @@ static void wait_to_repeat(struct transaction *t) {
 static void step_aborting(struct transaction *t) {
     rd_kafka_purge(t->client, RD_KAFKA_PURGE_F_QUEUE);
     if (t->undelivered_count > 0) return;
-    enum answer answer = take_answer(t, rd_kafka_abort_transaction(t->client, UNTIL_TIMEOUT_MS));
-    if (answer != ANSWER_OK && answer != ANSWER_UNKNOWN) return;
+    enum txn_status status =
+        take_status(t, rd_kafka_abort_transaction(t->client, UNTIL_TIMEOUT_MS));
+    if (status != TXN_OK && status != TXN_UNKNOWN) return;
     client_say(&t->events, LOG_INFO,
         "aborted a transaction of %zu messages, which will be repeated", t->answered_count);
     wait_to_repeat(t);
-    enum phase next = answer == ANSWER_UNKNOWN ? PHASE_RETIRING : phase_of_next(t);
+    enum phase next = status == TXN_UNKNOWN ? PHASE_RETIRING : phase_of_next(t);
     start_over(t, t->failure.code == ERR_OK ? next : PHASE_LOST);
 }
 
