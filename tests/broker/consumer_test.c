@@ -209,7 +209,7 @@ TEST(a_partition_changes_hands_only_when_its_started_messages_are_finished) {
     struct source *second = consumer_start(&broker, &second_events, kafka_short_session);
     int polls_since = 0;
     WAIT_DOING(polls_since, ==, 20, {
-        if (strstr(first_events.last_fact, "is asked to give back") != NULL) polls_since++;
+        if (strstr(first_events.last_fact, "revoking ") != NULL) polls_since++;
         assert_false(take_one(first, &first_tally, &position));
         assert_false(take_one(second, &second_tally, &position));
     });
@@ -252,7 +252,7 @@ TEST(partitions_that_stay_are_committed_while_others_wait_to_be_given_back) {
         if (taken[i].offset == EACH - 1) assert_true(source_start(first, &taken[i]));
 
     struct source *second = consumer_start(&broker, &second_events, NULL);
-    WAIT_DOING(strstr(first_events.last_fact, "is asked to give back") != NULL, ==, true, {
+    WAIT_DOING(strstr(first_events.last_fact, "revoking ") != NULL, ==, true, {
         assert_false(take_one(first, &tally, &position));
         assert_false(take_one(second, &tally, &position));
     });
@@ -264,7 +264,7 @@ TEST(partitions_that_stay_are_committed_while_others_wait_to_be_given_back) {
         }
     for (int32_t p = 0; p < PARTITIONS; p++)
         if (stays[p]) broker_wait_for_commit(first, &broker, p, EACH - 1);
-    assert_non_null(strstr(first_events.last_fact, "is asked to give back")); /* still */
+    assert_non_null(strstr(first_events.last_fact, "revoking ")); /* still */
     assert_int_equal(stays[0] + stays[1] + stays[2] + stays[3], PARTITIONS / 2);
 
     for (int i = 0; i < PARTITIONS * EACH; i++) source_finish(first, &taken[i]);

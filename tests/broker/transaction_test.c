@@ -333,7 +333,7 @@ static void start_all(struct rig *rig) {
 }
 
 static bool is_leaving(const struct rig *rig) {
-    return strstr(rig->events.last_fact, "is asked to give back") != NULL;
+    return strstr(rig->events.last_fact, "revoking ") != NULL;
 }
 
 /* Another member, which gets nothing yet. */

@@ -87,7 +87,7 @@ class ArraysTest(KafkaFlowTest):
             numpy.testing.assert_array_equal(gw.arrays(result)["y"].ravel(), expected(COUNT))
         self.assertEqual(self.letters(), [])
         self.assertIn("done: 0 jobs ok, 0 failed", self.log_of("slow"))
-        self.assertRegex(self.log_of("slow"), "gave back .* with [1-9] unfinished messages")
+        self.assertRegex(self.log_of("slow"), "returned .* with [1-9] unfinished messages")
 
     def test_an_array_whose_partition_moves_is_answered_once_by_its_next_owner(self):
         self.assert_others_answer("at_least_once")

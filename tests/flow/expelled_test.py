@@ -75,7 +75,7 @@ class ExpelledTest(KafkaFlowTest):
         others = [f"other-{number}" for number in range(1, workers)]
         joined = [self.start(name) for name in others]
         if others:
-            self.wait_for_log("is asked to give back", "frozen")
+            self.wait_for_log("consumer revoking", "frozen")
         frozen.pause()
         self.wait_for_members(len(others))
         self.gate.open()

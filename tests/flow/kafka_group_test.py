@@ -74,7 +74,7 @@ class GroupTest(KafkaFlowTest):
         self.gate.close()
         self.produce_to_each_partition(self.held(range(PARTITIONS, 2 * PARTITIONS)))
         newcomer = self.start_worker(self.member("b"), "newcomer")
-        self.assertRegex(self.wait_for_log("is asked to give back", "first"), r"waits for [1-9]\d* jobs that have begun")
+        self.assertRegex(self.wait_for_log("consumer revoking", "first"), r"waiting for [1-9]\d* running jobs")
         return first, newcomer
 
     def end(self, *workers):

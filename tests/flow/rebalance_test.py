@@ -61,9 +61,9 @@ class RebalanceTest(KafkaFlowTest):
     def answered_while_leaving(self, log):
         """How many jobs of the partitions that were asked back were answered from then on until they were given back. No
         job of theirs may begin in between, so each was in a lane's hands."""
-        leaving = re.search(r"is asked to give back (.+?): waits for (\d+) jobs that have begun, and leaves (\d+)\n"
-                            r"(.*?) gave back [^\n]* with [1-9]\d* unfinished messages, 0 of them begun\n", log, re.DOTALL)
-        self.assertIsNotNone(leaving, f"it gave back no partition with jobs that had not begun: {log}")
+        leaving = re.search(r"revoking (.+?): waiting for (\d+) running jobs, returning (\d+)\n"
+                            r"(.*?) returned [^\n]* with [1-9]\d* unfinished messages, 0 of them running\n", log, re.DOTALL)
+        self.assertIsNotNone(leaving, f"it returned no partition with jobs that had not begun: {log}")
         names, begun, left, meanwhile = leaving.groups()
         partitions = set(re.findall(rf"{self.topics.jobs} \[(\d+)\]", names))
         answered = [partition for partition in re.findall(rf"job {self.topics.jobs}/(\d+)/\d+: batch", meanwhile)

@@ -1,4 +1,4 @@
-/* NVIDIA's management library as health.c and usage.c ask it, with the GPU that FAKE_NVML names:
+/* NVML as health.c and usage.c ask it, with the GPU that FAKE_NVML names:
  * fine, lost, rows (that fail and could not be replaced), slice (of MIG, which has its memory
  * alone), hung (in the driver), unknown (no such UUID); or dead: it does not start. */
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* What is read from the management library; it is a fake one (fake_nvml.c), found as any other. */
+/* What is read from NVML; it is a fake one (fake_nvml.c), found as any other. */
 #include "gpu/health.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* What the management library says of a device's use; it is a fake one (fake_nvml.c). */
+/* What NVML says of a device's use; it is a fake one (fake_nvml.c). */
 #include "gpu/usage.h"
 
 #include <stdlib.h>

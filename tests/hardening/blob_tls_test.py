@@ -60,7 +60,7 @@ class TlsTest(FlowTest):
     def test_a_certificate_that_nobody_vouches_for_gets_no_request(self):
         worker = self.start(self.start_store())
         log = self.folder / "worker.log"
-        self.wait_until(lambda: "jobs wait, for trouble of this worker's own" in log.read_text(), "the job waits")
+        self.wait_until(lambda: "jobs are waiting on a problem in this worker" in log.read_text(), "the job waits")
         worker.stop()
         self.assertRegex(log.read_text(), "(?i)certificate")
         self.assertNotIn("hunter2", log.read_text())

@@ -68,7 +68,7 @@ class OwnTroubleTest(KafkaFlowTest):
             self.assertTrue(is_saxpy(results[f"blob-{number}"], number))
         self.assertEqual(read_all(self.servers, self.topics.dead_letters), [])
         log = (self.folder / "worker.log").read_text()
-        self.assertEqual(log.count("jobs wait, for trouble of this worker's own"), 1)
+        self.assertEqual(log.count("jobs are waiting on a problem in this worker"), 1)
 
     def test_with_at_least_once(self):
         self.assert_waits("at_least_once")

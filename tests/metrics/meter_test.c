@@ -1,4 +1,4 @@
-/* How the device is used, while the management library answers and when it hangs; it is a fake one
+/* How the device is used, while NVML answers and when it hangs; it is a fake one
  * (tests/gpu/fake_nvml.c). */
 #include "metrics/meter.h"
 

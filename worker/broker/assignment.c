@@ -123,8 +123,7 @@ void assignment_tell_leaving(const struct client_events *events, struct offsets 
     struct assignment_counts counts = assignment_count(offsets, partitions);
     char names[256];
     assignment_text(partitions, names, sizeof names);
-    client_say(events, LOG_INFO,
-        "is asked to give back %s: waits for %zu jobs that have begun, and leaves %zu", names,
+    client_say(events, LOG_INFO, "revoking %s: waiting for %zu running jobs, returning %zu", names,
         counts.started, counts.unfinished - counts.started);
 }
 
@@ -134,8 +133,9 @@ void assignment_tell_left(const struct client_events *events, struct offsets *of
     char names[256];
     assignment_text(partitions, names, sizeof names);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
-        client_say(events, LOG_INFO, "gave back %s with %zu unfinished messages, %zu of them begun",
-            names, counts.unfinished, counts.started);
+        client_say(events, LOG_INFO,
+            "returned %s with %zu unfinished messages, %zu of them running", names,
+            counts.unfinished, counts.started);
     else
         client_say(events, LOG_WARN,
             "gave up %s without a commit (%s): messages since the last commit are read again",

@@ -13,7 +13,8 @@
 
 static const char about[] =
     "Takes jobs from Kafka, runs them on the GPU and publishes their results, until SIGTERM or\n"
-    "SIGINT: then it begins no more, finishes what it has begun within drain_timeout_ms, commits,\n"
+    "SIGINT. It then takes no new jobs, finishes those in progress within drain_timeout_ms, "
+    "commits,\n"
     "and leaves its group. A second such signal ends it at once. Jobs that are not finished run\n"
     "later, here or elsewhere.\n"
     "SIGHUP reads the configuration and the programs again.\n"
@@ -25,7 +26,7 @@ static const char about[] =
     "/readyz?verbose.\n"
     "It tells systemd when it has started (the first executor runs), that it is alive or stopping, "
     "and what it waits for.\n\n"
-    "Each GPU gets a process of its own, an executor, which is started again when it dies: a "
+    "Each GPU gets a process of its own, an executor that is restarted when it dies: a "
     "job\n"
     "that crashes this process fails, and no other job does.\n";
 

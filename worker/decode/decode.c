@@ -146,7 +146,7 @@ static enum err read_envelope(
     if (!find_text(payload, "id", ID_BYTES_MAX, &job->id))
         return error_set(err, ERR_BAD_MESSAGE, 0,
             "send a msgpack map with an id: a string of 1 to 256 bytes, UTF-8 without NUL",
-            "no valid id stands in the message of %zu bytes", payload.size);
+            "the %zu-byte message has no valid id", payload.size);
     if (!find_text(payload, "reply_to", TOPIC_BYTES_MAX, &job->reply_to))
         job->reply_to = slice_of("", 0);
     return code;

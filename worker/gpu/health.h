@@ -1,5 +1,5 @@
 /**
- * Faults of a GPU that NVIDIA's management library reports. The library is opened at run time if it
+ * Faults of a GPU that NVML reports. The library is opened at run time if it
  * is installed; its functions and results follow NVIDIA's "NVML API Reference". Threads: one at a
  * time.
  */

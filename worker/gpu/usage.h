@@ -1,5 +1,5 @@
 /**
- * How a GPU is used, as NVIDIA's management library measures it: also by other processes. The
+ * How a GPU is used, as NVML measures it: also by other processes. The
  * library is opened at run time if it is installed; its functions and results follow NVIDIA's "NVML
  * API Reference". A figure that this GPU, MIG slice or driver does not have is not known.
  *

@@ -1,6 +1,6 @@
 /**
  * A thread that looks once a second how the device is used (gpu/usage.h). It is apart from all
- * others, because the management library waits for the driver: where that hangs, the figures end,
+ * others, because NVML waits for the driver: where that hangs, the figures end,
  * and nothing else does.
  *
  * Lifetime: meter_start() to meter_stop(). Threads: its own.
@@ -22,7 +22,7 @@ MUST_CHECK enum err meter_start(const char *uuid, struct meter **ret, struct err
 void meter_read(struct meter *meter, uint64_t now_ns, struct usage_reading *ret);
 
 /**
- * Ends the thread. False: it hangs in the management library, and is left there after 2 s; then the
+ * Ends the thread. False: it hangs in NVML, and is left there after 2 s; then the
  * process has to end by _exit(), because exit() takes the library apart. NULL is fine.
  */
 MUST_CHECK bool meter_stop(struct meter *meter);

@@ -82,7 +82,7 @@ static void check_blob_folders(const struct settings *settings, struct problems 
     check_folder("blobs.cache_dir", settings->blobs.cache_dir, R_OK | W_OK | X_OK, problems);
 }
 
-/* All of its path is made where it is missing: in the last folder of it that is there. */
+/* Missing parents get created, so this tests the deepest existing one. */
 static void check_state_folder(const struct settings *settings, struct problems *problems) {
     char *path = settings_state_dir(settings);
     int native = path != NULL ? try_folder(path, R_OK | W_OK | X_OK) : ENOMEM;

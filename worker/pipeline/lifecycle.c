@@ -201,8 +201,8 @@ static void warn_of_spinning(const struct settings *settings) {
     uint32_t cpus = locality_count_cpus();
     if (settings->lane_wait != LANE_WAIT_SPIN || cpus == 0 || settings->lanes < cpus) return;
     log_line(LOG_WARN,
-        "lane_wait: spin wants more CPUs than lanes, and this executor has %" PRIu32 " for %" PRIu32
-        "; lower lanes, or set lane_wait: block",
+        "lane_wait: spin needs more CPUs than lanes: %" PRIu32 " CPUs, %" PRIu32
+        " lanes; lower lanes, or set lane_wait: block",
         cpus, settings->lanes);
 }
 
@@ -412,8 +412,7 @@ static void destroy_reporter(struct stages *stages) {
 static void destroy_meter(struct stages *stages) {
     stages->summary.is_hung = !meter_stop(stages->meter);
     if (stages->summary.is_hung)
-        log_line(LOG_WARN,
-            "NVIDIA's management library hangs, and is left as it is; see that nvidia-smi works");
+        log_line(LOG_WARN, "NVML hangs, and is left as it is; check that nvidia-smi works");
 }
 
 static void destroy_control(struct stages *stages) {

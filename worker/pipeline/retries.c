@@ -92,7 +92,7 @@ static void log_trouble(struct retries *retries, const struct error *err) {
     pthread_mutex_unlock(&retries->lock);
     if (is_due)
         log_error_event(
-            LOG_WARN, LOG_EVENT("trouble"), "jobs wait, for trouble of this worker's own", err);
+            LOG_WARN, LOG_EVENT("trouble"), "jobs are waiting on a problem in this worker", err);
 }
 
 bool retries_want(struct retries *retries, struct job *job) {

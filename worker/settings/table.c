@@ -148,7 +148,7 @@ const struct setting setting_table[] = {
     STRING(kafka.bootstrap_servers, 1, "\"localhost:9092\"",
         "Brokers to connect to first, as host:port, separated by commas."),
     STRING(
-        kafka.group, 1, "\"gpu-worker\"", "Consumer group. Workers of one group share the jobs."),
+        kafka.group, 1, "\"gpu-worker\"", "Consumer group. Workers in one group split the jobs."),
     STRING(kafka.instance_id, 0, "\"\"",
         "Name of this worker that stays the same after a restart, such as the name of a "
         "StatefulSet's pod. Each executor joins the group as the static member "

@@ -1,5 +1,5 @@
 /**
- * One executor as its supervisor sees it: a process that is started again when it dies, and what is
+ * One executor as its supervisor sees it: a process that is restarted when it dies, and what is
  * known of its device. Private to supervise/. Threads: the supervisor's only.
  */
 #ifndef SUPERVISE_EXECUTORS_H

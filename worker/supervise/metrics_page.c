@@ -295,7 +295,7 @@ static void write_busy(const struct metric *metric, const struct view *view, FIL
         write_value(metric, view, state_busy_lanes(view->executor->watched), page);
 }
 
-/* ---- the device, where the management library knows it ---- */
+/* ---- the device, where NVML knows it ---- */
 
 static void write_usage(const struct metric *metric, const struct view *view,
     enum usage_figure figure, const char *label, const char *value, double unit, FILE *page) {
