@@ -43,6 +43,7 @@ static void use(struct eviction_item *item, int times) {
 TEST(nothing_leaves_an_empty_cache) {
     struct eviction *eviction = *state;
     assert_null(eviction_take(eviction, EVICTION_FOR_OTHERS));
+    assert_false(eviction_may_take(eviction, EVICTION_FOR_OTHERS));
     struct eviction_item item;
     add(eviction, &item, 1, 100);
     assert_ptr_equal(take(eviction), &item);
@@ -118,6 +119,8 @@ TEST(a_newcomer_takes_no_room_from_members_that_were_used_until_it_comes_again) 
         use(&items[i], 3);
     }
     for (int n = 0; n < 100; n++) assert_null(eviction_take(eviction, EVICTION_FOR_NEWCOMER));
+    assert_false(eviction_may_take(eviction, EVICTION_FOR_NEWCOMER));
+    assert_true(eviction_may_take(eviction, EVICTION_FOR_KNOWN));
     const uint64_t name = (uint64_t)99 << 32 | 99;
     assert_int_equal(eviction_claim_of(eviction, name), EVICTION_FOR_NEWCOMER);
     eviction_remember(eviction, name);

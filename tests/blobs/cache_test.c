@@ -189,7 +189,7 @@ static void *use_cache(void *context) {
             if (i % 50 == 0) cache_forget(cache, &digests[index]);
             continue;
         }
-        bool is_failed = i % 7 == 0 || !cache_make_room(cache, claimed);
+        bool is_failed = i % 7 == 0 || !cache_wants(cache, claimed);
         if (!settle(cache, index, claimed, is_failed)) return NULL;
     }
     return context;
@@ -212,8 +212,7 @@ TEST(the_budget_holds_and_the_books_are_exact_whoever_comes) {
     for (size_t i = 0; i < BLOB_COUNT; i++) { /* what the books have room for is filled */
         struct cache_entry *claimed;
         assert_int_equal(cache_claim(cache, &digests[i], BLOB_BYTES, &claimed, &err), ERR_OK);
-        if (claimed != NULL)
-            assert_true(settle(cache, i, claimed, !cache_make_room(cache, claimed)));
+        if (claimed != NULL) assert_true(settle(cache, i, claimed, !cache_wants(cache, claimed)));
     }
     struct sums sums = sum_files();
     assert_int_equal(sums.blob_bytes, ROOM * BLOB_BYTES);

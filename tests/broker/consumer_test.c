@@ -122,7 +122,7 @@ TEST(what_finished_out_of_order_does_not_run_again_after_a_kill) {
     /* from offset 1: 3, 4, 7 and 9 are the bits 2, 3, 6 and 8 */
     assert_int_equal(
         wait_for_metadata(killed, &broker,
-            "gpu-worker/1 offset=1 mark=open owner=0000000000000000 takeovers=0 window=0 "
+            "gpu-worker/1 offset=1 mark=open owner=0000000000000001 takeovers=0 window=0 "
             "finished=TAE="),
         1);
     source_finish(killed, &positions[5]); /* told to nobody any more */

@@ -177,9 +177,11 @@ static struct source *start_consumer(const struct broker *broker, struct events 
     struct split split = {0};
     add_settings(&split, patient);
     add_settings(&split, settings);
+    static uint64_t owner; /* each is another one: a claim that is repeated takes nothing over */
     char *topics[] = {(char *)(uintptr_t)broker->jobs};
     struct consumer_options options = {.kafka = options_of(broker, events, &split),
         .group = broker->group,
+        .owner = ++owner,
         .fetch_ahead_bytes = 64 << 20,
         .topic_count = 1,
         .topics = topics,

@@ -7,7 +7,8 @@
 #include "support/at_once.h"
 #include "support/wait.h"
 
-#define NOBODY "owner=0000000000000000 "
+#define FIRST "owner=0000000000000001 "
+#define SECOND "owner=0000000000000002 "
 
 static bool is_committed(const struct broker *broker, const char *metadata) {
     char text[4096];
@@ -24,21 +25,21 @@ TEST(a_group_is_told_who_has_a_partition_before_a_message_comes) {
     struct source *killed = consumer_start(&broker, &events, kafka_short_session);
     consumer_take_many(killed, positions, 1);
     assert_true(is_committed(
-        &broker, "gpu-worker/1 offset=0 mark=open " NOBODY "takeovers=0 window=0 finished="));
+        &broker, "gpu-worker/1 offset=0 mark=open " FIRST "takeovers=0 window=0 finished="));
     source_destroy(killed);
 
     struct source *source = consumer_start(&broker, &events, kafka_short_session);
     consumer_take_many(source, positions, 1);
     assert_true(is_committed(
-        &broker, "gpu-worker/1 offset=0 mark=open " NOBODY "takeovers=1 window=16384 finished="));
+        &broker, "gpu-worker/1 offset=0 mark=open " SECOND "takeovers=1 window=16384 finished="));
     consumer_take_many(source, positions, 2);
     /* at the end of the partition it is known how many there were */
     WAIT_DOING(is_committed(&broker,
-                   "gpu-worker/1 offset=0 mark=open " NOBODY "takeovers=1 window=3 finished="),
+                   "gpu-worker/1 offset=0 mark=open " SECOND "takeovers=1 window=3 finished="),
         ==, true, assert_false(consumer_take(source, positions)));
     consumer_stop(source);
     assert_true(is_committed(
-        &broker, "gpu-worker/1 offset=0 mark=clean " NOBODY "takeovers=1 window=3 finished="));
+        &broker, "gpu-worker/1 offset=0 mark=clean " SECOND "takeovers=1 window=3 finished="));
     broker_stop(&broker);
 }
 

@@ -103,7 +103,7 @@ TEST(a_record_is_settled_once_its_transaction_is_committed) {
         char text[4096];
         assert_int_equal(broker_committed_metadata(&rig.broker, 0, text, sizeof text), 0);
         assert_string_equal(text,
-            "gpu-worker/1 offset=0 mark=open owner=0000000000000000 takeovers=0 window=0 "
+            "gpu-worker/1 offset=0 mark=open owner=0000000000000001 takeovers=0 window=0 "
             "finished=Cg==");
     }
     rig_stop(&rig);

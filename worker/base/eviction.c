@@ -126,6 +126,15 @@ static struct eviction_item *take_from_trial(struct eviction *eviction) {
     return NULL;
 }
 
+bool eviction_may_take(const struct eviction *eviction, enum eviction_claim claim) {
+    const struct eviction_item *item = eviction->members.first;
+    if (eviction->trial.first != NULL || claim != EVICTION_FOR_NEWCOMER)
+        return eviction->trial.first != NULL || item != NULL;
+    for (int i = 0; i < PASSED_OVER_MAX && item != NULL; i++, item = item->next)
+        if (uses_of(item) == 0) return true;
+    return false;
+}
+
 struct eviction_item *eviction_take(struct eviction *eviction, enum eviction_claim claim) {
     bool are_too_many = eviction->members.charge > eviction->members_max;
     struct eviction_item *item = are_too_many ? take_member(eviction) : take_from_trial(eviction);

@@ -62,6 +62,9 @@ enum eviction_claim { EVICTION_FOR_NEWCOMER, EVICTION_FOR_KNOWN, EVICTION_FOR_OT
  */
 enum eviction_claim eviction_claim_of(const struct eviction *eviction, uint64_t name);
 
+/** Whether eviction_take() might find one; an estimate, which takes nothing. */
+bool eviction_may_take(const struct eviction *eviction, enum eviction_claim claim);
+
 /** Takes out the next item to leave; NULL if none may leave for this claim. */
 struct eviction_item *eviction_take(struct eviction *eviction, enum eviction_claim claim);
 

@@ -145,9 +145,9 @@ static enum err fetch_parts(struct blobs *blobs, const struct digest *digest, ui
         code = temp_file_open_parts(&download.file, ret->parts, err);
         (void)blob_memory_note_disk(&blobs->memory, code, err);
     }
-    bool has_room = code == ERR_OK && cache_make_room(blobs->cache, claimed);
+    bool is_wanted = code == ERR_OK && cache_wants(blobs->cache, claimed);
     enum err settled =
-        cache_settle(blobs->cache, claimed, has_room ? &download.file : NULL, &is_kept, &not_kept);
+        cache_settle(blobs->cache, claimed, is_wanted ? &download.file : NULL, &is_kept, &not_kept);
     if (has_file) (is_kept ? temp_file_close : temp_file_discard)(&download.file);
     if (settled != ERR_OK) tell_not_cached(blobs, &not_kept);
     if (code != ERR_OK) blob_fini(ret);
@@ -171,7 +171,7 @@ static void keep(struct blobs *blobs, const struct digest *digest, struct slice 
     struct error err;
     bool has_file = false, is_kept;
     enum err code = ERR_OK;
-    if (cache_make_room(blobs->cache, claimed)) {
+    if (cache_wants(blobs->cache, claimed)) {
         code = write_cache_file(blobs, digest, bytes, &file, &err);
         has_file = code == ERR_OK;
     }

@@ -19,7 +19,6 @@ struct cache_entry {
     uint64_t bytes;
     uint64_t used_unix_ns; /* of files found at the start */
     bool is_loading;       /* claimed; it cannot be evicted yet */
-    bool is_charged;       /* there is room for it */
     bool is_checked;       /* fetched by this process, so `bytes` is right for this digest */
 };
 
@@ -32,7 +31,7 @@ struct cache {
     pthread_cond_t settled;
     struct hash_table entries;
     struct eviction eviction;
-    uint64_t charge; /* of all entries that have room */
+    uint64_t charge; /* of all that can be evicted */
 };
 
 const struct folder *cache_folder(const struct cache *cache) {
@@ -60,19 +59,15 @@ static void table_add(struct cache *cache, struct cache_entry *entry) {
     hash_table_add(&cache->entries, &entry->node, digest_hash(&entry->digest));
 }
 
-static void charge(struct cache *cache, struct cache_entry *entry) {
-    entry->is_charged = true;
+static void add(struct cache *cache, struct cache_entry *entry) {
+    eviction_add(&cache->eviction, &entry->item);
     cache->charge += entry->item.charge;
-}
-
-static void uncharge(struct cache *cache, const struct cache_entry *entry) {
-    if (entry->is_charged) cache->charge -= entry->item.charge;
 }
 
 /* Removes an entry that cannot be evicted any more, and its file. */
 static void drop(struct cache *cache, struct cache_entry *entry) {
     hash_table_remove(&cache->entries, &entry->node);
-    uncharge(cache, entry);
+    cache->charge -= entry->item.charge;
     folder_remove(&cache->folder, &entry->digest);
     free(entry);
 }
@@ -110,15 +105,25 @@ enum err cache_claim(struct cache *cache, const struct digest *digest, uint64_t 
         "the blob has %" PRIu64 " bytes, and the job says %" PRIu64, found_bytes, bytes);
 }
 
-bool cache_make_room(struct cache *cache, struct cache_entry *entry) {
+bool cache_wants(struct cache *cache, struct cache_entry *entry) {
     uint64_t bytes = entry->item.charge;
     if (bytes > cache->budget_bytes) return false;
     pthread_mutex_lock(&cache->lock);
     enum eviction_claim claim = eviction_claim_of(&cache->eviction, entry->item.name);
-    bool has_room = evict(cache, cache->budget_bytes - bytes, claim);
-    if (has_room) charge(cache, entry);
-    else eviction_remember(&cache->eviction, entry->item.name);
+    bool wants =
+        cache->charge <= cache->budget_bytes - bytes || eviction_may_take(&cache->eviction, claim);
+    if (!wants) eviction_remember(&cache->eviction, entry->item.name);
     pthread_mutex_unlock(&cache->lock);
+    return wants;
+}
+
+/* False, and then it is known when it comes again: there is none. */
+static bool make_room(struct cache *cache, const struct cache_entry *entry) {
+    uint64_t bytes = entry->item.charge;
+    enum eviction_claim claim = eviction_claim_of(&cache->eviction, entry->item.name);
+    bool has_room =
+        bytes <= cache->budget_bytes && evict(cache, cache->budget_bytes - bytes, claim);
+    if (!has_room) eviction_remember(&cache->eviction, entry->item.name);
     return has_room;
 }
 
@@ -126,15 +131,17 @@ enum err cache_settle(struct cache *cache, struct cache_entry *entry, struct tem
     bool *ret_is_kept, struct error *err) {
     enum err code = ERR_OK;
     pthread_mutex_lock(&cache->lock);
-    if (file != NULL && entry->is_charged) code = temp_file_commit(file, err);
-    *ret_is_kept = file != NULL && entry->is_charged && code == ERR_OK;
+    *ret_is_kept = false;
+    if (file != NULL && make_room(cache, entry)) {
+        code = temp_file_commit(file, err);
+        *ret_is_kept = code == ERR_OK;
+    }
     if (*ret_is_kept) {
         entry->is_loading = false;
         entry->is_checked = true;
-        eviction_add(&cache->eviction, &entry->item);
+        add(cache, entry);
     } else {
         hash_table_remove(&cache->entries, &entry->node);
-        uncharge(cache, entry);
         free(entry);
     }
     pthread_cond_broadcast(&cache->settled);
@@ -199,8 +206,7 @@ static enum err load(struct cache *cache, struct error *err) {
     if (scan.count > 0) qsort(scan.entries, scan.count, sizeof scan.entries[0], compare_uses);
     for (size_t i = 0; i < scan.count; i++) {
         table_add(cache, scan.entries[i]);
-        charge(cache, scan.entries[i]);
-        eviction_add(&cache->eviction, &scan.entries[i]->item);
+        add(cache, scan.entries[i]);
     }
     free(scan.entries);
     (void)evict(cache, cache->budget_bytes, EVICTION_FOR_OTHERS);

@@ -31,8 +31,11 @@ const struct folder *cache_folder(const struct cache *cache);
 MUST_CHECK enum err cache_claim(struct cache *cache, const struct digest *digest, uint64_t bytes,
     struct cache_entry **ret, struct error *err);
 
-/** Makes room for a claimed blob, which was fetched and checked. False: it should get no file. */
-bool cache_make_room(struct cache *cache, struct cache_entry *entry);
+/**
+ * Whether a claimed blob, which was fetched and checked, should get a file. Removes nothing yet:
+ * the disk may be full.
+ */
+bool cache_wants(struct cache *cache, struct cache_entry *entry);
 
 /**
  * Ends a claim. `file` contains the checked blob; NULL: there is no file. *ret_is_kept: the file
