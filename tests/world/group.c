@@ -393,7 +393,8 @@ rd_kafka_resp_err_t group_check(
     return RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
-/* What ended transactions have brought takes the place of what was committed before. */
+/* What ended transactions have brought takes the place of what was committed before. All stay in
+ * their order: what was committed before stands before it. */
 static void settle(void) {
     size_t kept = 0;
     for (size_t i = 0; i < group->offset_count; i++) {
@@ -406,8 +407,12 @@ static void settle(void) {
         pending.txn = NULL;
         for (size_t k = 0; k < kept; k++)
             if (group->offsets[k].txn == NULL && group->offsets[k].partition == pending.partition &&
-                strcmp(group->offsets[k].topic, pending.topic) == 0)
-                group->offsets[k--] = group->offsets[--kept];
+                strcmp(group->offsets[k].topic, pending.topic) == 0) {
+                kept--;
+                memmove(&group->offsets[k], &group->offsets[k + 1],
+                    (kept - k) * sizeof group->offsets[0]);
+                break;
+            }
         group->offsets[kept++] = pending;
     }
     group->offset_count = kept;
