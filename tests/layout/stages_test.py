@@ -1,4 +1,4 @@
-"""worker/README.md lists the stages as they start and stop, and every folder of worker/."""
+"""worker/README.md lists the stages as they start and stop, every folder of worker/, and the functions of a job's way."""
 
 import pathlib
 import re
@@ -31,6 +31,30 @@ class FoldersTest(unittest.TestCase):
         serving = re.findall(r"^\| `([a-z_]+)` \| ", section, re.MULTILINE)
         folders = sorted(path.name for path in (ROOT / "worker").iterdir() if path.is_dir())
         self.assertEqual(folders, sorted(way + serving))
+
+
+class WalkTest(unittest.TestCase):
+    FILES_MAX = 12
+
+    def test_the_functions_of_a_jobs_way_are_where_the_page_says(self):
+        page = (ROOT / "worker/README.md").read_text(encoding="utf-8")
+        section = page[page.index("## One job, file by file"):page.index("## Delivery")]
+        steps = re.findall(r"^\d+\. `([\w/]+\.c)`(.*?)(?=^\d+\. |\Z)", section, re.MULTILINE | re.DOTALL)
+        self.assertGreater(len(steps), 5, "the list is not found any more")
+        self.assertLessEqual(len({file for file, _ in steps}), self.FILES_MAX)
+        every = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "worker").rglob("*.c")))
+        for file, text in steps:
+            own = (ROOT / "worker" / file).read_text(encoding="utf-8")
+            names = re.findall(r"`(\w+)`", text)
+            self.assertTrue(names, f"{file} is there for a function")
+            self.assertRegex(own, self.definition(names[0]), f"{file} has no {names[0]} any more")
+            for name in names:
+                self.assertRegex(every, self.definition(name), f"there is no {name} any more")
+
+    @staticmethod
+    def definition(name):
+        """Of a function, which may break its line before or within its parameters, or of a table."""
+        return rf"(?m)^(?![ /*]).*\b{name}(\(|\[\] = )"
 
 
 if __name__ == "__main__":
