@@ -44,14 +44,14 @@ TEST(an_executor_holds_nothing_that_it_does_not_need) {
 }
 
 TEST(lines_that_strangers_cause_are_bounded_and_what_is_left_out_is_counted) {
-    struct log_limit limit = LOG_LIMIT_INIT;
+    struct log_limit limit = LOG_LIMIT_OF_SENDERS;
     uint64_t left_out, now_ns = 1ull << 40;
-    for (int i = 0; i < LOG_LIMIT_LINES; i++) {
+    for (int i = 0; i < (int)limit.lines_max; i++) {
         assert_true(log_limit_take(&limit, now_ns, &left_out));
         assert_int_equal(left_out, 0);
     }
     for (int i = 0; i < 1000; i++) assert_false(log_limit_take(&limit, now_ns, &left_out));
-    now_ns += LOG_LIMIT_MS * 1000000ull;
+    now_ns += limit.per_ms * 1000000ull;
     assert_true(log_limit_take(&limit, now_ns, &left_out));
     assert_int_equal(left_out, 1000);
     assert_true(log_limit_take(&limit, now_ns, &left_out));

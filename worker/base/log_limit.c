@@ -2,11 +2,11 @@
 
 bool log_limit_take(struct log_limit *limit, uint64_t now_ns, uint64_t *left_out) {
     pthread_mutex_lock(&limit->lock);
-    if (now_ns - limit->from_ns >= LOG_LIMIT_MS * 1000000ull) {
+    if (now_ns - limit->from_ns >= limit->per_ms * 1000000ull) {
         limit->from_ns = now_ns;
         limit->lines = 0;
     }
-    bool may = limit->lines < LOG_LIMIT_LINES;
+    bool may = limit->lines < limit->lines_max;
     *left_out = limit->left_out;
     if (may) limit->lines++;
     limit->left_out = may ? 0 : limit->left_out + 1;

@@ -9,14 +9,13 @@
 #include "base/condition.h"
 #include "base/crew.h"
 #include "base/log.h"
+#include "base/log_limit.h"
 #include "base/pulse.h"
 #include "base/text.h"
 #include "metrics/board.h"
 #include "metrics/encode_report.h"
 #include "metrics/meter.h"
 #include "state/crash.h"
-
-#define LOG_NS 60000000000ull
 
 enum { FLUSH_MS = 1000, SHOW_MS = 1000 };
 
@@ -39,7 +38,6 @@ struct reporter {
     uint64_t told_ns;      /* when `told` was read */
     struct totals told;    /* the sum of all acknowledged reports */
     uint64_t sequence;
-    uint64_t log_due_ns;
     bool is_on_its_way; /* a report with the fields below, not yet settled */
     struct record record;
     struct slice payload; /* owned */
@@ -48,10 +46,10 @@ struct reporter {
     uint64_t now_ns;
 };
 
-static void log_unpublished(struct reporter *reporter, const struct error *err) {
-    uint64_t now_ns = clock_ns();
-    if (now_ns < reporter->log_due_ns) return;
-    reporter->log_due_ns = now_ns + LOG_NS;
+static void log_unpublished(const struct error *err) {
+    static struct log_limit limit = LOG_LIMIT_ONCE_A_MINUTE;
+    uint64_t left_out;
+    if (!log_limit_take(&limit, clock_ns(), &left_out)) return;
     log_error_event(
         LOG_WARN, LOG_EVENT("telemetry_unpublished"), "telemetry could not be published", err);
 }
@@ -76,7 +74,7 @@ static void on_settled(struct record *record, enum err code, const struct error 
         reporter->told_ns = reporter->now_ns;
     } else {
         take_back(reporter);
-        log_unpublished(reporter, err);
+        log_unpublished(err);
     }
 }
 
@@ -156,7 +154,7 @@ static bool wait_to_show(struct reporter *reporter) {
 static void flush(struct reporter *reporter) {
     struct error err;
     pulse_busy();
-    if (sink_flush(reporter->sink, FLUSH_MS, &err) != ERR_OK) log_unpublished(reporter, &err);
+    if (sink_flush(reporter->sink, FLUSH_MS, &err) != ERR_OK) log_unpublished(&err);
 }
 
 static void publish(struct reporter *reporter) {

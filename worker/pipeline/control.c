@@ -12,21 +12,19 @@
 #include "pipeline/retries.h"
 #include "state/crash.h"
 
-enum { POLL_MS = 100, LATE_MS = 30000, LOG_MS = 60000 /* between two lines of a kind */ };
+enum { POLL_MS = 100, LATE_MS = 30000 };
 
 struct control {
     struct stages *stages;
     struct reader *reader; /* the thread's, once that runs */
     struct cancels *cancels;
-    uint64_t forgot_due_ms;  /* when the next line about a full set may be written */
-    uint64_t trouble_due_ms; /* and about a topic that cannot be read */
-    uint64_t late_due_ns;    /* and about one that is not read to its end */
+    uint64_t late_due_ns; /* when the next line says that the topic is not read to its end */
     struct crew *crew;
     atomic_bool is_stopped, has_caught_up;
 };
 
 static void log_refused(const struct delivery *delivery, const struct error *err) {
-    static struct log_limit limit = LOG_LIMIT_INIT;
+    static struct log_limit limit = LOG_LIMIT_OF_SENDERS;
     const struct position *position = &delivery->position;
     uint64_t left_out;
     if (!log_limit_take(&limit, clock_ns(), &left_out)) return;
@@ -41,20 +39,18 @@ static void log_refused(const struct delivery *delivery, const struct error *err
         position->topic, position->partition, position->offset, err->message, err->fix);
 }
 
-static bool is_due(uint64_t *due_ms, uint64_t now_ms) {
-    bool ret = now_ms >= *due_ms;
-    if (ret) *due_ms = now_ms + LOG_MS;
-    return ret;
-}
-
-static void log_forgot(struct control *control, uint64_t now_ms) {
-    if (is_due(&control->forgot_due_ms, now_ms))
+static void log_forgot(void) {
+    static struct log_limit limit = LOG_LIMIT_ONCE_A_MINUTE;
+    uint64_t left_out;
+    if (log_limit_take(&limit, clock_ns(), &left_out))
         log_line(LOG_WARN, "cancels.ids_max is reached: the oldest cancels are forgotten before "
                            "cancels.ttl_ms is over");
 }
 
-static void log_trouble(struct control *control, const struct error *err) {
-    if (is_due(&control->trouble_due_ms, clock_unix_ms()))
+static void log_trouble(const struct error *err) {
+    static struct log_limit limit = LOG_LIMIT_ONCE_A_MINUTE;
+    uint64_t left_out;
+    if (log_limit_take(&limit, clock_ns(), &left_out))
         log_error(LOG_WARN, "the control topic cannot be read", err);
 }
 
@@ -77,7 +73,7 @@ static void take(struct control *control, const struct delivery *delivery) {
     else
         log_event(LOG_DEBUG, &(struct log_fields){.event = "cancelled", .job = id},
             "cancelled: %.*s", SLICE_TEXT(id));
-    if (forgot) log_forgot(control, now_ms);
+    if (forgot) log_forgot();
 }
 
 /* False: nothing came. */
@@ -85,8 +81,7 @@ static bool take_next(struct control *control) {
     struct delivery *delivery;
     struct error err;
     pulse_busy();
-    if (reader_poll(control->reader, POLL_MS, &delivery, &err) != ERR_OK)
-        log_trouble(control, &err);
+    if (reader_poll(control->reader, POLL_MS, &delivery, &err) != ERR_OK) log_trouble(&err);
     if (delivery == NULL) return false;
     take(control, delivery);
     delivery_destroy(delivery);

@@ -166,7 +166,7 @@ static void hand_back(struct stages *stages, struct job *job) {
 /* --- answers --- */
 
 static void log_dead_letter(const struct job *job) {
-    static struct log_limit limit = LOG_LIMIT_INIT;
+    static struct log_limit limit = LOG_LIMIT_OF_SENDERS;
     const struct position *position = &job->delivery->position;
     uint64_t left_out;
     if (!log_limit_take(&limit, clock_ns(), &left_out)) return;

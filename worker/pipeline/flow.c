@@ -4,13 +4,12 @@
 
 #include "base/clock.h"
 #include "base/invariant.h"
+#include "base/log_limit.h"
 #include "pipeline/control.h"
 #include "pipeline/ends.h"
 #include "pipeline/serial.h"
 #include "quarantine/refusals.h"
 #include "trace/tracer.h"
-
-#define RARE_LOG_NS 60000000000ull /* a store that is gone takes one line a minute */
 
 /* Smaller outputs are copied out of the pinned memory that they came to. That takes a few
  * microseconds, and the memory is free at once; else a result keeps it until it is acknowledged. */
@@ -195,28 +194,23 @@ void flow_on_done(void *context, struct job *const *jobs, size_t count) {
     jobs_end(context, jobs, count);
 }
 
-static void log_rarely(
-    struct stages *stages, struct rare *rare, const char *what, const struct error *err) {
-    pthread_mutex_lock(&stages->lock);
-    uint64_t count = ++rare->count;
-    bool is_due = clock_ns() >= rare->due_ns;
-    if (is_due) rare->due_ns = clock_ns() + RARE_LOG_NS;
-    pthread_mutex_unlock(&stages->lock);
-    if (!is_due) return;
+static void log_rarely(struct log_limit *limit, const char *what, const struct error *err) {
+    uint64_t left_out;
+    if (!log_limit_take(limit, clock_ns(), &left_out)) return;
     log_error(LOG_WARN, what, err);
-    log_line(LOG_WARN, "%s: %" PRIu64 " times since the start", what, count);
+    if (left_out > 0) log_line(LOG_WARN, "%s: %" PRIu64 " more times before", what, left_out);
 }
 
 /* The job goes on: only those that name the digest alone may miss the payload, after a restart. */
 void flow_on_not_stored(void *context, const struct error *err) {
-    struct stages *stages = context;
-    log_rarely(stages, &stages->not_stored, "a static was not stored", err);
+    static struct log_limit limit = LOG_LIMIT_ONCE_A_MINUTE;
+    log_rarely(&limit, "a static was not stored", err);
 }
 
 /* The job goes on: the next that names the blob fetches it again. */
 void flow_on_not_cached(void *context, const struct error *err) {
-    struct stages *stages = context;
-    log_rarely(stages, &stages->not_cached, "a blob was not kept in the cache", err);
+    static struct log_limit limit = LOG_LIMIT_ONCE_A_MINUTE;
+    log_rarely(&limit, "a blob was not kept in the cache", err);
 }
 
 void flow_on_publish_failed(void *context, const struct error *err) {

@@ -1,5 +1,4 @@
 #include "pipeline/retries.h"
-#include "pipeline/job_fields.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -9,16 +8,16 @@
 #include "base/condition.h"
 #include "base/crew.h"
 #include "base/hash.h"
+#include "base/log_limit.h"
 #include "base/pulse.h"
 #include "base/timers.h"
+#include "pipeline/job_fields.h"
 
 enum {
     /* A job that met trouble so often, while what it needs worked for others between all its tries,
      * is about its own blob. */
     TROUBLE_ALONE_MAX = 20
 };
-
-#define TROUBLE_LOG_NS 60000000000ull
 
 struct retries {
     struct stages *stages;
@@ -30,7 +29,6 @@ struct retries {
     bool is_check_due;      /* some may not be wanted any more */
     bool is_closed;
     bool hands_back; /* nothing is tried again here any more */
-    uint64_t trouble_log_due_ns;
 };
 
 /* --- what is worth another try --- */
@@ -84,21 +82,19 @@ static bool is_unwanted(void *context, const void *job) {
     return retries->options.still_wanted(retries->stages, job, &ignored) != ERR_OK;
 }
 
-/* Once a minute, however many jobs meet it. */
-static void log_trouble(struct retries *retries, const struct error *err) {
-    pthread_mutex_lock(&retries->lock);
-    bool is_due = clock_ns() >= retries->trouble_log_due_ns;
-    if (is_due) retries->trouble_log_due_ns = clock_ns() + TROUBLE_LOG_NS;
-    pthread_mutex_unlock(&retries->lock);
-    if (is_due)
-        log_error_event(
-            LOG_WARN, LOG_EVENT("trouble"), "jobs are waiting on a problem in this worker", err);
+/* However many jobs meet it. */
+static void log_trouble(const struct error *err) {
+    static struct log_limit limit = LOG_LIMIT_ONCE_A_MINUTE;
+    uint64_t left_out;
+    if (!log_limit_take(&limit, clock_ns(), &left_out)) return;
+    log_error_event(
+        LOG_WARN, LOG_EVENT("trouble"), "jobs are waiting on a problem in this worker", err);
 }
 
 bool retries_want(struct retries *retries, struct job *job) {
     struct error *err = &job->outcome.err;
     bool is_ours = is_own_trouble(retries, job, err);
-    if (is_ours) log_trouble(retries, err);
+    if (is_ours) log_trouble(err);
     job->retry_wait_ms = wait_ms(job);
     bool is_wanted = (is_ours || is_worth_it(job, err->code)) && is_in_time(job, err);
     job->outcome.code = err->code;

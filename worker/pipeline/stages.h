@@ -40,11 +40,6 @@ struct tracer;
 /* Who uses the pools besides lanes. */
 enum pool_user { POOL_USER_SERIAL, POOL_USER_ROOMS, POOL_USER_STOP, POOL_USER_COUNT };
 
-/* Events that are counted, and logged once a minute. */
-struct rare {
-    uint64_t count, due_ns;
-};
-
 struct stages {
     const struct settings *settings;          /* as at the start; those that reload: see editions */
     const atomic_bool *stop;                  /* as pipeline/options.h has it */
@@ -87,9 +82,8 @@ struct stages {
     struct reader *control_reader; /* until the control owns it */
     struct control *control;       /* NULL where no control topic is read */
     struct publisher *publisher;
-    struct tracer *tracer;       /* NULL: no job is traced */
-    uint64_t tracing_log_due_ns; /* the tracer's thread's */
-    struct sink *telemetry;      /* until the reporter owns it */
+    struct tracer *tracer;  /* NULL: no job is traced */
+    struct sink *telemetry; /* until the reporter owns it */
     struct meter *meter;
     struct reporter *reporter; /* NULL where no telemetry is published */
     char host[128];
@@ -105,8 +99,6 @@ struct stages {
     uint64_t job_bytes; /* host memory of a message's job and its result, as seen; 0: none was */
     uint64_t holding, waiting_for_memory; /* jobs by their count (job/job.h) */
     uint64_t rooms; /* pinned ones of results that are on their way, which hold memory, too */
-    struct rare not_stored; /* statics that the blob store did not take */
-    struct rare not_cached; /* blobs that the disk of the cache did not take */
     struct executor_summary summary;
     atomic_bool has_failed; /* set under the lock; read anywhere */
     atomic_bool hands_back; /* the worker stops: no job begins any more. Intake sets it */
