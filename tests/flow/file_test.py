@@ -138,7 +138,7 @@ class FileTest(FlowTest):
                 codes = {result["id"]: result.get("error", {}).get("code") for result in results if result["id"]}
                 self.assertEqual(codes, {"job-1": None, "waiting": "unknown_program"}, run.stderr)
 
-    def test_a_management_library_that_hangs_changes_no_exit_code(self):
+    def test_nvml_that_hangs_changes_no_exit_code(self):
         self.use_environment({"LD_LIBRARY_PATH": str((BUILD / "tests/gpu/fake_nvml").resolve()), "FAKE_NVML": "hung"})
         run, results = self.run_jobs(b"".join(msgpack.packb(saxpy(n)) for n in range(10)))
         self.assertEqual(run.returncode, 0, run.stderr)

@@ -173,7 +173,7 @@ class PageTest(FlowTest):
         self.assertNotIn(b"\x1b", said)
         self.stop_well(worker)
 
-    def test_what_the_management_library_measures_is_shown(self):
+    def test_what_nvml_measures_is_shown(self):
         self.use_environment({"LD_LIBRARY_PATH": str((BUILD / "tests/gpu/fake_nvml").resolve()), "FAKE_NVML": "fine"})
         worker = self.start()
         self.wait_until(lambda: self.status()["devices"][0]["usage"]["memory_bytes"] is not None, "it is read")

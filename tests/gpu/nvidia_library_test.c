@@ -40,7 +40,7 @@ TEST(a_driver_that_no_path_of_the_loader_names_is_found_where_nodes_mount_it) {
     assert_string_equal("cuda", driver->name);
 }
 
-TEST(the_management_library_is_found_there_too) {
+TEST(nvml_is_found_there_too) {
     mounted_at = "/usr/local/nvidia/lib64";
     char fault[96];
     setenv("FAKE_NVML", "lost", 1);
@@ -64,5 +64,4 @@ TEST(a_library_that_is_nowhere_is_named_with_both_places) {
 }
 
 RUN_TESTS(T(a_driver_that_no_path_of_the_loader_names_is_found_where_nodes_mount_it),
-    T(the_management_library_is_found_there_too),
-    T(a_library_that_is_nowhere_is_named_with_both_places))
+    T(nvml_is_found_there_too), T(a_library_that_is_nowhere_is_named_with_both_places))

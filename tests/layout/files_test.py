@@ -41,6 +41,10 @@ class Files(unittest.TestCase):
     def test_what_a_build_or_a_tool_leaves_is_not_ours(self):
         self.assertEqual([], violations_of({"build/x.c": "", ".cache/x": "", "scripts/__pycache__/x": ""}))
 
+    def test_a_comment_that_begins_with_a_pronoun(self):
+        self.assert_finds("worker/base/log.c:1: a comment", {"worker/base/log.c": "/* It is written. */\nint x;\n"})
+        self.assertEqual([], violations_of({"worker/base/log.c": "/* A line is written. It ends. */\nint x;\n"}))
+
     def test_an_open_mark_and_a_path_of_one_machine(self):
         self.assert_finds("scripts/x:2: leaves", {"scripts/x": "\n# TO" "DO: later\n"})
         self.assert_finds("scripts/x:1: names", {"scripts/x": "cd /ho" "me/someone\n"})

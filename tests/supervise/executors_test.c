@@ -46,7 +46,7 @@ TEST(one_that_does_not_die_makes_its_device_unhealthy_for_good) {
     assert_int_equal(executor->standing, STANDING_UNHEALTHY);
 }
 
-TEST(one_that_the_management_library_speaks_against_is_never_started) {
+TEST(one_that_nvml_speaks_against_is_never_started) {
     struct executor_rig *rig = *state;
     struct executor *executor = &rig->executor;
     executor->standing = STANDING_WAITING;
@@ -362,7 +362,7 @@ TEST(metrics_show_how_things_stand_only_while_somebody_shows_it) {
 #define F(name) cmocka_unit_test_setup_teardown(name, set_up, executor_rig_tear_down)
 RUN_TESTS(F(a_killed_executor_has_its_time_to_die),
     F(one_that_does_not_die_makes_its_device_unhealthy_for_good),
-    F(one_that_the_management_library_speaks_against_is_never_started),
+    F(one_that_nvml_speaks_against_is_never_started),
     F(one_that_hangs_before_its_life_begins_is_killed_and_started_again),
     F(one_that_ended_for_a_reason_that_stays_is_not_started_again),
     F(one_that_lost_what_may_come_back_is_started_again),

@@ -24,8 +24,8 @@ struct arena {
 
 void arena_init(struct arena *arena, size_t reserved_max);
 
-/** The same, with memory of the caller's that is used first; aligned for any type. It outlives the
- * arena. */
+/** As arena_init(), with memory of the caller's that is used first; aligned for any type. That
+ * memory outlives the arena. */
 void arena_init_within(struct arena *arena, size_t reserved_max, void *memory, size_t size);
 
 void arena_fini(struct arena *arena);

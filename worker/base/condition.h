@@ -16,7 +16,7 @@
  */
 bool condition_wait_until(pthread_cond_t *condition, pthread_mutex_t *lock, uint64_t until_ns);
 
-/** The same, for `timeout_ms` from now. */
+/** As condition_wait_until(), for `timeout_ms` from now. */
 bool condition_wait_ms(pthread_cond_t *condition, pthread_mutex_t *lock, uint32_t timeout_ms);
 
 #endif

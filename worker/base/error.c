@@ -30,7 +30,7 @@ __attribute__((format(printf, 5, 0))) static void set(struct error *err, enum er
     err->trouble = NULL;
     text_format(err->fix, sizeof err->fix, "%s", fix);
     text_vformat(err->message, sizeof err->message, format, args);
-    /* They quote what strangers wrote, and people read them. */
+    /* Errors quote what strangers wrote, and people read them. */
     text_tame(err->message);
     text_tame(err->fix);
 }

@@ -103,7 +103,7 @@ static struct eviction_item *take_member(struct eviction *eviction) {
     return least;
 }
 
-/* The same, but members that are passed lose no use. */
+/* As take_member(), but members that are passed lose no use. */
 static struct eviction_item *take_unused_member(struct eviction *eviction) {
     for (int i = 0; i < PASSED_OVER_MAX && eviction->members.first != NULL; i++) {
         struct eviction_item *item = remove_first(&eviction->members);

@@ -46,7 +46,7 @@ static uint64_t word_of(const uint8_t *bytes) {
     return le64toh(word);
 }
 
-/* The same of fewer bytes. */
+/* A word of fewer bytes. */
 static uint64_t word_of_rest(struct slice bytes) {
     uint64_t word = 0;
     for (size_t i = bytes.size; i > 0; i--) word = word << 8 | bytes.data[i - 1];

@@ -14,7 +14,7 @@
 /** `what`, then the error's code, message and fix. */
 void log_error(enum log_level level, const char *what, const struct error *err);
 
-/** The same, with more fields than the code. */
+/** As log_error(), with more fields than the code. */
 void log_error_event(enum log_level level, const struct log_fields *fields, const char *what,
     const struct error *err);
 

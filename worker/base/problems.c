@@ -30,7 +30,7 @@ static char *format_where(const char *file, int line, int column) {
     return length < 0 ? NULL : ret;
 }
 
-/* It quotes files of strangers, and a name that was cut may end within a character. */
+/* Problems quote files of strangers, and a name that was cut may end within a character. */
 static void make_one_line(char *text) {
     text_mend(text);
     text_tame(text);

@@ -36,7 +36,7 @@ void pulse_start(const char *name);
 /** The thread begins something that should be done soon. */
 void pulse_busy(void);
 
-/** The same, outside of the worker: in a file system or a service. Until the next call. */
+/** As pulse_busy(), outside of the worker: in a file system or a service. Until the next call. */
 void pulse_outside(void);
 
 /** The thread waits for others, or for something that others watch. */

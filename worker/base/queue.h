@@ -20,8 +20,8 @@ void queue_destroy(struct queue *queue);
 /** Waits for room. False, and the item not taken, once the queue is closed. */
 MUST_CHECK bool queue_push(struct queue *queue, void *item);
 
-/** The same for several, in order, under one lock. Returns how many were taken: fewer than `count`
- * once the queue is closed. */
+/** As queue_push(), for several, in order, under one lock. Returns how many were taken: fewer than
+ * `count` once the queue is closed. */
 MUST_CHECK size_t queue_push_all(struct queue *queue, void *const *items, size_t count);
 
 /**

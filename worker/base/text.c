@@ -52,7 +52,7 @@ static bool is_within(unsigned number, unsigned least, unsigned most) {
     return number >= least && number <= most;
 }
 
-/* Those of two and three bytes that matter begin with these. */
+/* Characters of two and three bytes that matter begin with these. */
 static unsigned number_of(struct slice text, size_t *size) {
     const uint8_t *b = text.data;
     *size = b[0] == 0xe2 ? 3 : b[0] == 0xc2 || b[0] == 0xd8 ? 2 : 1;

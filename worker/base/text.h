@@ -19,8 +19,8 @@
  */
 void text_mend(char *text);
 
-/** The same for `size` bytes that may have no NUL, since another process may have damaged them. The
- * last byte becomes NUL. `size` is not 0. */
+/** As text_mend(), for `size` bytes that may have no NUL, since another process may have damaged
+ * them. The last byte becomes NUL. `size` is not 0. */
 void text_mend_within(char *text, size_t size);
 
 /** As vsnprintf() does, cut at a character where it does not fit, and mended. `size` is not 0. */

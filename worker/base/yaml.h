@@ -38,7 +38,7 @@ enum yaml_variables { YAML_KEEP_VARIABLES, YAML_EXPAND_VARIABLES };
 struct yaml_document *yaml_parse(
     const char *file, struct slice text, enum yaml_variables variables, struct problems *problems);
 
-/** The same from a file; "-" is standard input. */
+/** As yaml_parse(), from a file; "-" is standard input. */
 struct yaml_document *yaml_load(
     const char *path, enum yaml_variables variables, struct problems *problems);
 

@@ -32,7 +32,7 @@ void array_reset(struct job *array);
 /** The slice that starts with the next instance, of at most `most`; there is one. */
 struct array_slice array_take(struct job *array, uint32_t most);
 
-/** The same with instances of the caller's choice, which no slice has had. */
+/** As array_take(), with instances of the caller's choice, which no slice has had. */
 void array_begin_slice(struct job *array, struct array_slice slice);
 
 /** An instance that is not run; its outputs are zeros. Errors: those of spool_write(). */
@@ -49,7 +49,7 @@ void array_make_slice(struct job *array, struct array_slice slice, uint64_t now_
 /** Nothing is before the slice in its lane any more: its array's time runs until it is stopped. */
 void array_run_slice(struct job *slice, uint64_t now_ns);
 
-/** It is over; also where it has never run. */
+/** The slice is over, also if it has never run. */
 void array_stop_slice(struct job *slice, uint64_t now_ns);
 
 /** ERR_GPU_HANG: the array has had its time before the slice was begun. */

@@ -29,7 +29,8 @@ MUST_CHECK enum err batch_init(
 /** Call it when the batch is not in flight. A zeroed batch is fine. */
 void batch_fini(struct batch *batch);
 
-/** The same where the context is lost: memory that the device may still use is not recycled. */
+/** As batch_fini(), if the context is lost: memory that the device may still use is not recycled.
+ */
 void batch_abandon(struct batch *batch);
 
 /**
@@ -48,7 +49,7 @@ MUST_CHECK enum err batch_begin(struct batch *batch, struct job *const *jobs, si
 /** Whether batch_finish() would not wait. False also where that cannot be told. */
 bool batch_is_done(struct batch *batch);
 
-/** The same, once it is so, or after some tens of microseconds. */
+/** As batch_is_done(), once it is so, or after some tens of microseconds. */
 bool batch_is_done_soon(struct batch *batch);
 
 /**

@@ -46,7 +46,7 @@ struct lanes_options {
     enum err (*start)(void *context, struct job *job, struct error *err);
     /** The job is not run, since start() has refused it; the callee owns it. */
     void (*on_refused)(void *context, struct job *job, const struct error *err);
-    /** These jobs have run, as their outcomes say. The callee owns them. Outputs are valid during
+    /** The jobs have run, as their outcomes say. The callee owns them. Outputs are valid during
      * the call. */
     void (*on_done)(void *context, struct job *const *jobs, size_t count);
     /** Called after on_done: the batch has given back the memory of `count` jobs. */

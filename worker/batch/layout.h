@@ -115,7 +115,7 @@ bool batch_next_write(const struct job *job, struct unpacked_write *write);
 /** The device address of a job's buffer, of a slice with its first instance; 0 for an empty one. */
 CUdeviceptr batch_address(const struct batch *batch, const struct batch_item *item, size_t buffer);
 
-/** The same of a guarded job; its guards lie before and behind it. */
+/** As batch_address(), of a guarded job; its guards lie before and behind it. */
 CUdeviceptr batch_guarded_address(const struct batch *batch, size_t buffer);
 
 #endif

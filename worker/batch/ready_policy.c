@@ -86,7 +86,7 @@ static void move_quick_groups(struct ready_policy *policy, uint64_t signature) {
     }
 }
 
-/* Those at the front of the queue that have become slow. */
+/* Moves jobs at the front of the queue that have become slow. */
 static void move_slow_jobs(struct ready_policy *policy) {
     while (policy->quick.first != NULL && !is_quick(policy, policy->quick.first))
         slow_groups_add(&policy->groups, pop(&policy->quick));
@@ -277,7 +277,7 @@ static struct job *find_array(struct ready_policy *policy) {
     return NULL;
 }
 
-/* The same as take_slow(). The array then stands behind the others, if it has more. */
+/* As take_slow(). The array then stands behind the others, if it has more. */
 static bool take_slice(
     struct ready_policy *policy, uint32_t lane, bool is_busy, struct ready_batch *batch) {
     struct job *array = find_array(policy);

@@ -55,7 +55,7 @@ void tenancy_remove(struct tenancy *tenancy, const struct tenancy_slabs *slabs);
 MUST_CHECK enum err tenancy_enter(
     struct tenancy *tenancy, struct slice tenant, CUstream stream, struct error *err);
 
-/** The same without waiting: `ret_entered` is false if others come first. */
+/** As tenancy_enter(), without waiting: `ret_entered` is false if others come first. */
 MUST_CHECK enum err tenancy_try_enter(struct tenancy *tenancy, struct slice tenant, CUstream stream,
     bool *ret_entered, struct error *err);
 

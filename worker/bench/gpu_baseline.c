@@ -278,7 +278,7 @@ static enum err run_threads(
     return code;
 }
 
-/* Those of the last batches, which still stand where they were read back. */
+/* Checks results of the last batches, which still stand where they were read back. */
 static enum err check_results(const struct stream_thread *thread, struct error *err) {
     const struct gpu_baseline_work *work = thread->work;
     size_t bytes = (size_t)work->buffer_bytes;

@@ -38,7 +38,7 @@ static enum err run_executor(
     return executor_run(&executor, &summary, err);
 }
 
-/* The same work by the baseline, in batches as large. Ends with an error, or never. */
+/* The baseline does the same work, in batches as large. Ends with an error, or never. */
 static enum err run_baseline(
     const struct bench_options *options, const struct engine_work *work, struct error *err) {
     struct engine_bench bench;

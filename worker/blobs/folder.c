@@ -278,7 +278,7 @@ enum err temp_file_open_parts(
     return code;
 }
 
-/* It moves to the shelf of its digest, and stays unfinished. */
+/* The file moves to the shelf of its digest, and stays unfinished. */
 enum err temp_file_name(struct temp_file *file, const struct digest *digest, struct error *err) {
     char name[BLOB_NAME_SIZE];
     int shelf_fd;

@@ -59,7 +59,7 @@ void folder_close(struct folder *folder); /* one that was not opened (fd -1) is 
 MUST_CHECK enum err folder_read(const struct folder *folder, const struct digest *digest,
     uint64_t bytes, struct blob_memory *memory, struct blob *ret, struct error *err);
 
-/** The same for a payload that stays in its file (parts.h). */
+/** As folder_read(), for a payload that stays in its file (parts.h). */
 MUST_CHECK enum err folder_read_parts(const struct folder *folder, const struct digest *digest,
     uint64_t bytes, struct blob_memory *memory, struct blob *ret, struct error *err);
 
@@ -80,7 +80,7 @@ MUST_CHECK enum err temp_file_name(
     struct temp_file *file, const struct digest *digest, struct error *err);
 /** Gives the file its name, replacing an older file; it stays open. */
 MUST_CHECK enum err temp_file_commit(struct temp_file *file, struct error *err);
-/** The same; afterwards bytes and name outlive a crash. */
+/** As temp_file_commit(); afterwards bytes and name outlive a crash. */
 MUST_CHECK enum err temp_file_commit_durably(struct temp_file *file, struct error *err);
 void temp_file_close(struct temp_file *file);
 void temp_file_discard(struct temp_file *file); /* removes it, and closes */

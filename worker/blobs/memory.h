@@ -26,7 +26,7 @@ struct blob_memory {
 bool blob_memory_take(struct blob_memory *memory, uint64_t bytes);
 void blob_memory_give(struct blob_memory *memory, uint64_t bytes);
 
-/** The same for a file that stays open. */
+/** As blob_memory_take() and blob_memory_give(), for a file that stays open. */
 bool blob_memory_take_file(struct blob_memory *memory);
 void blob_memory_give_file(struct blob_memory *memory);
 

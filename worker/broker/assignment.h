@@ -50,10 +50,10 @@ void assignment_renew(rd_kafka_t *client, struct client_events *events);
 /** The partitions that are ours now; the caller destroys the list. */
 rd_kafka_topic_partition_list_t *assignment_get(rd_kafka_t *client);
 
-/** These partitions are leaving: no message of them starts any more. */
+/** Marks partitions as leaving: no message of them starts any more. */
 void assignment_leave(struct offsets *offsets, const rd_kafka_topic_partition_list_t *partitions);
 
-/** These partitions are not ours any more, nor are their messages; `source` tells it. */
+/** Gives up partitions and their messages; `source` tells it. */
 void assignment_revoke(struct offsets *offsets, const struct source *source,
     const rd_kafka_topic_partition_list_t *partitions);
 

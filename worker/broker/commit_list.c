@@ -121,7 +121,7 @@ static rd_kafka_resp_err_t fetch_earlier(rd_kafka_t *client,
                            : RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
-/* Those without an offset, with where their log is to be asked for instead. */
+/* Lists partitions without an offset, with where their log is to be asked for instead. */
 static rd_kafka_topic_partition_list_t *list_unplaced(rd_kafka_t *client,
     const rd_kafka_topic_partition_list_t *partitions,
     const rd_kafka_topic_partition_list_t *earlier, bool is_known) {

@@ -286,7 +286,7 @@ static enum err open_sink(const struct settings *settings, uint32_t device, cons
     return transaction_create(&options, ret, err);
 }
 
-/* Its only executor is in no group, which it would join after seconds. */
+/* The embedded broker's only executor is in no group, which it would join after seconds. */
 static void fit_embedded(const struct settings *settings, struct consumer_options *consumer) {
     if (settings->broker != BROKER_EMBEDDED) return;
     consumer->instance_id = "";

@@ -97,7 +97,7 @@ static void pause_partitions(
         client_report(&consumer->events, code, paused ? "pausing failed" : "resuming failed");
 }
 
-/* Those that are stopped for a reason of their own stay so. Takes the list. */
+/* Partitions that are stopped for a reason of their own stay so. Takes the list. */
 static void pause_reading(
     struct consumer *consumer, rd_kafka_topic_partition_list_t *partitions, bool paused) {
     for (int i = partitions->cnt - 1; i >= 0; i--) {

@@ -149,7 +149,8 @@ MUST_CHECK bool offsets_get(
 MUST_CHECK bool offsets_take_commit(
     struct offsets *offsets, const char *topic, int32_t partition, struct offsets_commit *ret);
 
-/** The same for an owner that is about to leave: the commit is marked as a hand-over. */
+/** As offsets_take_commit(), by an owner that is about to leave: marks the commit as a hand-over.
+ */
 MUST_CHECK bool offsets_take_last_commit(
     struct offsets *offsets, const char *topic, int32_t partition, struct offsets_commit *ret);
 
@@ -199,7 +200,7 @@ bool offsets_is_due(struct offsets *offsets);
 /** True if the message at `position` still belongs to this worker: its lease has not ended. */
 bool offsets_holds(struct offsets *offsets, const struct position *position);
 
-/** The same, and its partition is not leaving. */
+/** As offsets_holds(), and the partition is not leaving. */
 bool offsets_keeps(struct offsets *offsets, const struct position *position);
 
 /**

@@ -42,7 +42,7 @@ void orphans_init(struct orphans *orphans, rd_kafka_t *client, const struct clie
     uint32_t drain_timeout_ms);
 void orphans_fini(struct orphans *orphans); /* a zeroed one is fine */
 
-/** This client was assigned partitions, or none. Only the first time counts. */
+/** The client was assigned partitions, or none. Only the first time counts. */
 void orphans_begin(struct orphans *orphans);
 
 /** Looks when it is time; true, once, if the caller has to leave the group and join again. */

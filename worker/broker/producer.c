@@ -343,7 +343,7 @@ static enum err conf_create(struct producer *producer, const struct producer_opt
     return ERR_OK;
 }
 
-/* They stay in the client's cache. */
+/* Topics that were asked for stay in the client's cache. */
 static void learn_topics(rd_kafka_t *client, int timeout_ms) {
     const struct rd_kafka_metadata *topics;
     if (timeout_ms > 0 &&

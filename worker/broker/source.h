@@ -88,7 +88,7 @@ struct source_operations {
     void (*destroy)(struct source *source);
 };
 
-/** This worker has lost a partition, or the partition its log, or the end of that: what is known of
+/** The worker has lost a partition, or the partition its log, or the end of that: what is known of
  * its messages counts no more, and those in hand are not this worker's. `topic` is valid during the
  * call. Intake thread, from inside poll() or close(). */
 typedef void source_on_revoked(void *context, const char *topic, int32_t partition);

@@ -47,7 +47,7 @@ int cli_finish(const char *command, int code);
 __attribute__((format(printf, 3, 4))) int cli_fail(
     enum cli_exit code, const char *command, const char *format, ...);
 
-/** The same for an error; returns the exit code that fits it. */
+/** As cli_fail(), for an error; returns the exit code that fits it. */
 int cli_fail_error(const char *command, const struct error *err);
 
 /**
@@ -56,11 +56,11 @@ int cli_fail_error(const char *command, const struct error *err);
  */
 int cli_fail_sending(const char *command, const struct error *err);
 
-/** The same for wrong arguments, and names the command's --help; returns CLI_USAGE. */
+/** As cli_fail(), for wrong arguments, and names the command's --help; returns CLI_USAGE. */
 __attribute__((format(printf, 2, 3))) int cli_fail_usage(
     const char *command, const char *format, ...);
 
-/** The same for a time that when_read() does not take. */
+/** As cli_fail_usage(), for a time that when_read() does not take. */
 int cli_fail_when(const char *command, const char *option, const char *given);
 
 /** Prints such a line for each problem; returns CLI_CONFIG. */
@@ -75,7 +75,7 @@ int cli_load_settings(const char *command, const char *path, struct settings *se
 /** Reads --driver; *ret is not changed if `name` is NULL. False if there is no such driver. */
 MUST_CHECK bool cli_read_driver(const char *name, enum driver_choice *ret);
 
-/** The same, overriding the configuration. */
+/** As cli_read_driver(), overriding the configuration. */
 MUST_CHECK bool cli_override_driver(const char *name, struct settings *settings);
 
 #endif

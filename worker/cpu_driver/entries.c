@@ -67,7 +67,7 @@ static CUresult entry_device_name(char *ret, int size, CUdevice ordinal) {
     return call_end(&call);
 }
 
-/* The same in every process, as a GPU's is; the last byte is the ordinal. */
+/* A UUID that every process sees, as a GPU's; the last byte is the ordinal. */
 static CUresult entry_device_uuid(CUuuid *ret, CUdevice ordinal) {
     struct call call;
     if (call_begin(&call, CPU_device_uuid, NEEDS_INIT)) {

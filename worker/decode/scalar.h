@@ -28,7 +28,7 @@ struct scalar {
 /** `node` is a YAML_SCALAR; in quotes it is always text. */
 struct scalar scalar_of(const struct yaml_node *node);
 
-/** The same for a word by itself. */
+/** As scalar_of(), for a word by itself. */
 struct scalar scalar_of_word(const char *text);
 
 #endif

@@ -55,7 +55,7 @@ static enum err handle_create(
 }
 
 static void handle_destroy(const struct lease_pool *pool, enum handle_kind kind, void *handle) {
-    /* This fails only if the context is lost, and the handle with it. */
+    /* Destroying fails only if the context is lost, and the handle with it. */
     if (kind == HANDLE_STREAM) (void)pool->device->driver->stream_destroy(handle);
     else (void)pool->device->driver->event_destroy(handle);
 }

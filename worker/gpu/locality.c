@@ -116,7 +116,7 @@ static bool bind_threads(const struct cpus *cpus, size_t *changed) {
     return is_fine;
 }
 
-/* Those that the calling thread may run on. */
+/* Finds the CPUs that the calling thread may run on. */
 static bool find_usable(struct cpus *ret) {
     memset(ret, 0, sizeof *ret);
     return sched_getaffinity(0, sizeof ret->sets, ret->sets) == 0;

@@ -15,7 +15,7 @@ enum err device_block_alloc(
 }
 
 void device_block_free(const struct device *device, struct device_block *block) {
-    /* This fails only if the context is lost, and the memory with it. */
+    /* Freeing fails only if the context is lost, and the memory with it. */
     if (block->address != 0) (void)device->driver->memory_free(block->address);
     *block = (struct device_block){0};
 }

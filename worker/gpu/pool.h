@@ -91,7 +91,7 @@ MUST_CHECK enum err pool_acquire_all(struct pool *pool, struct pool_counters *co
 MUST_CHECK enum err pool_release(
     struct pool *pool, struct pool_counters *counters, struct pool_block *block, struct error *err);
 
-/** The same for a block that was taken and not given back: anything else is a bug of ours. */
+/** As pool_release(), for a block that was taken and not given back: all else is a bug of ours. */
 void pool_give_back(struct pool *pool, struct pool_counters *counters, struct pool_block *block);
 
 /** Takes `count` blocks from the driver, as far as they are not cached, and caches them. */

@@ -30,7 +30,7 @@ struct static_entry {
     bool is_cached;       /* set before the entry is ready; if false, only its references keep it */
     bool is_ready;        /* the fence is recorded; under the shard's lock */
     struct hash_node node;
-    /* Those that threads have stashed are counted too. In a cache line of its own: what stands
+    /* References that threads have stashed are counted too. In a cache line of its own: what stands
      * before is read by all threads, for each job. */
     _Alignas(STASH_ALIGNMENT) atomic_uint references;
 };

@@ -167,7 +167,7 @@ enum err upload_send(struct upload_stream *upload, const struct payload *payload
     enum err code = copy(upload, to, payload->bytes, err);
     if (code == ERR_OK) code = clear_pad(upload, to, payload->bytes.size, err);
     if (code == ERR_OK) code = upload_drain(upload, err);
-    /* This fails if the context is lost, which the drain has reported already. */
+    /* Unregistering fails if the context is lost, which the drain has reported already. */
     (void)upload->options.device->driver->host_unregister((void *)(uintptr_t)payload->bytes.data);
     return code;
 }

@@ -45,7 +45,7 @@ MUST_CHECK enum err key_order_enter(
 /** The job that was in `queue` is over: the next one goes to on_passed. NULL is fine. */
 void key_order_leave(struct key_order *order, struct key_queue *queue);
 
-/** The same, but returns the next job, which the caller owns; NULL if there is none. */
+/** As key_order_leave(), but returns the next job, which the caller owns; NULL if there is none. */
 MUST_CHECK struct job *key_order_take_next(struct key_order *order, struct key_queue *queue);
 
 /** A job that key_order_take_next() returned goes to on_passed. */

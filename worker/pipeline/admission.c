@@ -132,7 +132,7 @@ static uint64_t expect(uint64_t seen, uint64_t largest) {
     return largest >= seen ? largest : seen - (seen - largest + 3) / 4;
 }
 
-/* These count from now on, instead of what was reserved when the messages were taken. */
+/* Results count from now on, instead of what was reserved when the messages were taken. */
 static void hold_results(struct stages *stages, struct job *const *jobs, size_t count) {
     uint64_t held = 0, reserved = 0, largest = PLAN_RESULT_OVERHEAD_BYTES; /* of an error */
     for (size_t i = 0; i < count; i++) {
@@ -171,7 +171,7 @@ static void admit_all(struct stages *stages, struct delivery *const *deliveries,
     flow_plan(stages, jobs, passed_count);
 }
 
-/* They get no answer, and are read again. */
+/* Dropped messages get no answer, and are read again. */
 static void drop(struct stages *stages, struct delivery *const *deliveries, size_t count) {
     uint64_t numbers[STAGES_GROUP_MAX];
     for (size_t i = 0; i < count; i++) {

@@ -105,8 +105,8 @@ static bool is_kept(const struct stages *stages, const struct job *job) {
     return source_keeps(stages->source, &job->delivery->position);
 }
 
-/* Its static was to come with a job that is handed back, or may be: so this one is as well. If
- * their partition has come back since, that job has come again with it. */
+/* The job's static was to come with a job that is handed back, or may be: so this one is as well.
+ * If their partition has come back since, that job has come again with it. */
 static bool goes_with_its_provider(const struct stages *stages, const struct job *job) {
     return (job->is_left && !is_kept(stages, job)) || retries_are_over(stages->retries);
 }
@@ -159,7 +159,7 @@ static void hand_back(struct stages *stages, struct job *job) {
         destroy(stages, job);
         job = key_order_take_next(stages->key_order, key_queue);
     } while (job != NULL && is_kept(stages, job) == was_kept);
-    /* Their partition has come back since, and this one among them. */
+    /* The partition has come back since, and this job with it. */
     if (job != NULL) key_order_pass(stages->key_order, job);
 }
 

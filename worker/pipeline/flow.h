@@ -19,7 +19,7 @@ void flow_plan(struct stages *stages, struct job *const *jobs, size_t count);
 
 /** ERR_OK: nothing is known that speaks against running it. */
 MUST_CHECK enum err flow_still_wanted(void *context, const struct job *job, struct error *err);
-/** The same for a job, or a slice of an array, that is run now: its partition waits for it. */
+/** As flow_still_wanted(), for a job or a slice that is run now: its partition waits for it. */
 MUST_CHECK enum err flow_start(void *context, struct job *job, struct error *err);
 /** Notes the job that a preparation thread has in hand, in case the thread crashes or hangs. */
 void flow_on_begin(void *context, const struct job *job);
@@ -31,7 +31,7 @@ void flow_on_ready(void *context, struct job *job);
 void flow_on_memory_short(void *context, struct job *job, const struct error *err);
 /** The job is not run, or not to its end. */
 void flow_on_failed(void *context, struct job *job, const struct error *err);
-/** These jobs have run. */
+/** Ends jobs that have run. */
 void flow_on_done(void *context, struct job *const *jobs, size_t count);
 void flow_on_not_stored(void *context, const struct error *err);
 void flow_on_not_cached(void *context, const struct error *err);

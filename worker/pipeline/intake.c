@@ -34,7 +34,7 @@ static uint64_t at_most(uint64_t value, uint64_t max) {
     return value < max ? value : max;
 }
 
-/* Those of a key that is held, or that wait behind others of their key, take no places. */
+/* Jobs of a key that is held, or that wait behind others of their key, take no places. */
 static uint64_t places_taken(const struct stages *stages) {
     uint64_t aside = ordering_count_aside(stages) + suspects_count_held(stages->suspects);
     return stages->in_flight - at_most(at_most(aside, ASIDE_MAX), stages->in_flight);

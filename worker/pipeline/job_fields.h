@@ -5,7 +5,7 @@
 #include "base/log_line.h"
 #include "job/job.h"
 
-/** Its id, place, first program, outcome and trace; valid as long as the job and its delivery. */
+/** The job's id, place, first program, outcome and trace; valid as long as job and delivery. */
 struct log_fields job_fields(const struct job *job, const char *event);
 
 #endif

@@ -395,7 +395,7 @@ static enum err finish_publisher(struct stages *stages, struct error *err) {
     return code;
 }
 
-/* It commits what was finished. */
+/* The source commits what was finished. */
 static enum err finish_source(struct stages *stages, struct error *err) {
     if (stages->source == NULL) return ERR_OK;
     return source_close(stages->source, (int)stages->settings->drain_timeout_ms, err);

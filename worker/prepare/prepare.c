@@ -144,7 +144,7 @@ static bool is_cold_static(const struct job *job, size_t index) {
     return buffer->source == BUFFER_STATIC && buffer->bytes > 0 && job->statics[index] == NULL;
 }
 
-/* Those that bring their payload come first: the order of a map decides nothing. */
+/* Statics that bring their payload come first: the order of a map decides nothing. */
 static enum err fetch_statics(struct prepare *prepare, struct job *job, struct error *err) {
     enum err code = ERR_OK;
     for (size_t i = 0; i < job->buffer_count && code == ERR_OK; i++)

@@ -396,8 +396,8 @@ enum err message_write_result(struct message *message, enum answer answer,
     return encode_payload(message, identity, err);
 }
 
-/* Those of the sender's headers that take no more than `bytes_max` together, from the first on.
- * False where that is not all of them. */
+/* Copies the sender's headers from the first on, as many as take `bytes_max` together. False if
+ * that is not all of them. */
 static bool copy_headers(
     struct message *message, const struct delivery *delivery, size_t bytes_max) {
     size_t left = bytes_max;

@@ -78,7 +78,7 @@ static void suspect_answer(struct state_suspect *convicted) {
     if (convicted->tries > ATTRIBUTION_TRIES_MAX) convicted->standing = STATE_UNDECODABLE;
 }
 
-/* It was in the batch that the watchdog found, and not alone. */
+/* The message was in the batch that the watchdog found, and not alone. */
 static bool has_hung(const struct state_left *left, const struct state_death *death) {
     return death->kind == STATE_DEATH_HANG && left->is_on_device && left->lane == death->lane &&
            left->batch == death->batch && left->batch_jobs > 1;

@@ -44,7 +44,7 @@ MUST_CHECK bool culprits_blame(struct state_search *search, enum err code, const
  * of it that would be missed then. What is kept gives its place to another search. */
 MUST_CHECK bool culprits_keep(const struct state *state, const struct state_entry *entry);
 
-/** Its answer is committed, or it is not searched any more. */
+/** The array's answer is committed, or it is not searched any more. */
 void culprits_forget(const struct state *state, const struct state_entry *entry);
 
 /* ---- a life's walk over the instances ---- */

@@ -170,7 +170,7 @@ void suspects_count_death(
             rules->for_ms / 1000, deaths);
 }
 
-/* Those in search of an array's culprits. With the lock, and while no array runs that searches. */
+/* Counts arrays in search of culprits. With the lock, and while no array runs that searches. */
 static void count_search(struct suspects *suspects, const struct delivery *delivery) {
     const struct state_suspect *known = find(suspects, &delivery->position);
     struct state_search *search =

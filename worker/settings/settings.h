@@ -202,7 +202,7 @@ void settings_fini(struct settings *settings);
  */
 void settings_load(struct settings *settings, const char *path, struct problems *problems);
 
-/** The same from text; `file` is the name used in problems. For tests and fuzzing. */
+/** As settings_load(), from text; `file` is the name used in problems. For tests and fuzzing. */
 void settings_parse(
     struct settings *settings, const char *file, struct slice text, struct problems *problems);
 
@@ -230,7 +230,7 @@ char *settings_state_dir(const struct settings *settings);
 /** Effective configuration as YAML that settings_load() accepts; secrets are masked as "***". */
 void settings_print(const struct settings *settings, FILE *out);
 
-/** The same as one JSON object in one line, which settings_load() accepts as well. */
+/** Prints one JSON object in one line instead, which settings_load() accepts as well. */
 void settings_print_json(const struct settings *settings, FILE *out);
 
 /** All defaults as commented YAML; the JSON Schema of the file; the table of config/README.md

@@ -47,7 +47,7 @@ enum err spare_start(struct spare *spare, struct launch *launch, struct error *e
     return ERR_OK;
 }
 
-/* It may not be dead yet. */
+/* A spare that was killed may not be dead yet. */
 static bool is_killed(const struct spare *spare) {
     return spare->is_hung || spare->is_dropped;
 }

@@ -196,7 +196,7 @@ static bool write_status(void *context, bool is_verbose, FILE *page) {
     return true;
 }
 
-/* It says nothing itself: what it draws is behind the token. */
+/* The page says nothing itself: what it draws is behind the token. */
 static bool write_page(void *context, bool is_verbose, FILE *page) {
     page_write(page);
     return true;

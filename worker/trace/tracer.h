@@ -40,7 +40,7 @@ void tracer_stop(struct tracer *tracer); /* NULL is fine */
 /** A job was just decoded. Sets job->trace if the job is traced, and there is memory for it. */
 void tracer_begin(struct tracer *tracer, struct job *job);
 
-/** These jobs, at least one, are a batch that is over; or one of them is an array. */
+/** A batch of these jobs, at least one, is over; or one of them is an array. */
 void tracer_note_batch(struct tracer *tracer, struct job *const *jobs, size_t count);
 
 /** The answer to a job with job->trace was acknowledged. `program` is its name, or "". */
