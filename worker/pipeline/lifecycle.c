@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log_limit.h"
 #include "base/pulse.h"
 #include "base/text.h"
 #include "batch/graphs.h"
@@ -21,10 +22,10 @@
 #include "pipeline/retries.h"
 #include "pipeline/serial.h"
 #include "pipeline/spare.h"
-#include "pipeline/tracing.h"
 #include "prepare/providers.h"
 #include "quarantine/fetches.h"
 #include "quarantine/suspects.h"
+#include "trace/tracer.h"
 
 enum { PUBLISH_TIMEOUT_MS = 30000 };
 
@@ -51,7 +52,7 @@ static void take_life(struct stages *stages, const struct executor_life *life) {
     stages->state = life->state;
 }
 
-/* What stands above is ready for any life. A spare waits here for its own. */
+/* The stages above are ready for any life. A spare waits here for its own. */
 static enum err begin_life(struct stages *stages, struct error *err) {
     const struct executor_options *options = stages->options;
     struct executor_life life;
@@ -118,6 +119,26 @@ static enum err start_publisher(struct stages *stages, struct error *err) {
     stages->sink = NULL;
     describe_self(stages);
     return publisher_start(&options, &stages->publisher, err);
+}
+
+static void on_spans_failed(void *context, const struct error *err) {
+    static struct log_limit limit = LOG_LIMIT_ONCE_A_MINUTE;
+    uint64_t left_out;
+    if (!log_limit_take(&limit, clock_ns(), &left_out)) return;
+    log_error_event(LOG_WARN, LOG_EVENT("spans_unexported"), "spans could not be exported", err);
+}
+
+static enum err start_tracing(struct stages *stages, struct error *err) {
+    const struct settings *settings = stages->settings;
+    const struct tracer_options options = {.url = settings->tracing.otlp_url,
+        .identity = &stages->identity,
+        .group = settings->kafka.group,
+        .results_topic = settings->topics.results,
+        .letters_topic = settings->topics.dead_letters,
+        .counters = &stages->board->counters,
+        .on_failed = on_spans_failed};
+    if (settings->tracing.otlp_url[0] == 0) return ERR_OK;
+    return tracer_start(&options, &stages->tracer, err);
 }
 
 static void on_revoked(void *context, const char *topic, int32_t partition) {
@@ -415,6 +436,10 @@ static void destroy_meter(struct stages *stages) {
         log_line(LOG_WARN, "NVML hangs, and is left as it is; check that nvidia-smi works");
 }
 
+static void destroy_tracing(struct stages *stages) {
+    tracer_stop(stages->tracer);
+}
+
 static void destroy_control(struct stages *stages) {
     control_stop(stages->control);
     reader_destroy(stages->control_reader);
@@ -473,7 +498,7 @@ static const struct stage {
     {"blobs", resources_open_blobs, NULL, resources_close_blobs},
     {"source", watch_source, finish_source, destroy_source},
     {"publisher", start_publisher, finish_publisher, NULL},
-    {"tracing", tracing_start, NULL, tracing_stop},
+    {"tracing", start_tracing, NULL, destroy_tracing},
     {"statics", resources_create_statics, NULL, resources_destroy_statics},
     {"residents", resources_create_residents, NULL, resources_destroy_residents},
     {"providers", start_providers, finish_providers, destroy_providers},
