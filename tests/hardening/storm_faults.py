@@ -105,12 +105,15 @@ class Worker:
             self.kill()
             return f"none within {STOP_TIMEOUT_S} s"
 
+    def count(self, line):
+        return self.log.read_bytes().count(line)
+
     def reload(self, text, line):
         """With another text of the configuration; until there is one more such line."""
-        before = self.log.read_bytes().count(line)
+        before = self.count(line)
         self.config.write_bytes(text)
         os.kill(self.pid, signal.SIGHUP)
-        wait_until(lambda: self.log.read_bytes().count(line) > before, f"{self.name} says: {line.decode()}")
+        wait_until(lambda: self.count(line) > before, f"{self.name} says: {line.decode()}")
 
     def deaths(self):
         """What its executors died of, as the log has it, and how often."""
@@ -270,11 +273,24 @@ class Faults:
         self.judge_end(worker, status, allowed, "was asked to stop and ended")
         worker.start()
 
+    def _await_reload(self, worker):
+        """Until a life of it has read its configuration again: one that the disk has refused just now ends instead."""
+        told, before = None, worker.count(RELOADED)
+
+        def has_reloaded():
+            nonlocal told
+            if self._revive(worker) and worker.pid != told:  # an executor runs, so that SIGHUP is no end
+                told = worker.pid
+                os.kill(told, signal.SIGHUP)
+            return worker.count(RELOADED) > before
+
+        wait_until(has_reloaded, f"{worker.name} reads its configuration again")
+
     def _half_write_configuration(self, worker, chance):
         """It is not taken, and the whole one is, later. A full disk would refuse that one, too."""
         whole = worker.config.read_bytes()
         with self._disk_lock:
-            wait_until(lambda: self._revive(worker), "an executor runs, so that SIGHUP is no end")
+            self._await_reload(worker)
             worker.reload(whole[:chance.randrange(len(whole))], NOT_RELOADED)
             worker.reload(whole, RELOADED)
 
