@@ -38,7 +38,7 @@ enum {
     DEATHS_MAX = 100,
     /* All of it is the world's time, so no machine is too slow; twice what was ever seen. */
     ANSWERS_MS = 1800000, /* for the last answer, with all time-outs and slow copies */
-    REST_MS = 120000,     /* until all workers show that nothing is left */
+    REST_MS = ANSWERS_MS, /* until all workers show that nothing is left, of excused jobs, too */
     COMMITS_MS = 120000,  /* for the last commit behind it, and behind jobs that are excused */
     STOP_MS = 120000,
     CALM_ANSWER_MS = 10000, /* where nothing happens, while a group comes together */
