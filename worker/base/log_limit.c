@@ -7,7 +7,7 @@ bool log_limit_take(struct log_limit *limit, uint64_t now_ns, uint64_t *left_out
         limit->lines = 0;
     }
     bool may = limit->lines < limit->lines_max;
-    *left_out = limit->left_out;
+    if (left_out != NULL) *left_out = limit->left_out;
     if (may) limit->lines++;
     limit->left_out = may ? 0 : limit->left_out + 1;
     pthread_mutex_unlock(&limit->lock);

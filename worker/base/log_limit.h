@@ -28,6 +28,7 @@ struct log_limit {
 
 /**
  * Whether a line may be written at `now_ns`. If so, *left_out is how many were left out before it.
+ * `left_out` may be NULL.
  */
 bool log_limit_take(struct log_limit *limit, uint64_t now_ns, uint64_t *left_out);
 

@@ -159,7 +159,7 @@ static void unsubscribe(
     while (!is_fenced(client) && clock_ns() < deadline_ns) {
         char *member = rd_kafka_memberid(client);
         bool is_member = member != NULL && member[0] != 0;
-        if (member != NULL) rd_kafka_mem_free(client, member);
+        free_id(member);
         if (!is_member) return;
         drop_next(opaque);
     }

@@ -48,8 +48,7 @@ struct reporter {
 
 static void log_unpublished(const struct error *err) {
     static struct log_limit limit = LOG_LIMIT_ONCE_A_MINUTE;
-    uint64_t left_out;
-    if (!log_limit_take(&limit, clock_ns(), &left_out)) return;
+    if (!log_limit_take(&limit, clock_ns(), NULL)) return;
     log_error_event(
         LOG_WARN, LOG_EVENT("telemetry_unpublished"), "telemetry could not be published", err);
 }

@@ -41,16 +41,14 @@ static void log_refused(const struct delivery *delivery, const struct error *err
 
 static void log_forgot(void) {
     static struct log_limit limit = LOG_LIMIT_ONCE_A_MINUTE;
-    uint64_t left_out;
-    if (log_limit_take(&limit, clock_ns(), &left_out))
+    if (log_limit_take(&limit, clock_ns(), NULL))
         log_line(LOG_WARN, "cancels.ids_max is reached: the oldest cancels are forgotten before "
                            "cancels.ttl_ms is over");
 }
 
 static void log_trouble(const struct error *err) {
     static struct log_limit limit = LOG_LIMIT_ONCE_A_MINUTE;
-    uint64_t left_out;
-    if (log_limit_take(&limit, clock_ns(), &left_out))
+    if (log_limit_take(&limit, clock_ns(), NULL))
         log_error(LOG_WARN, "the control topic cannot be read", err);
 }
 

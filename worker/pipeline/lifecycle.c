@@ -123,8 +123,7 @@ static enum err start_publisher(struct stages *stages, struct error *err) {
 
 static void on_spans_failed(void *context, const struct error *err) {
     static struct log_limit limit = LOG_LIMIT_ONCE_A_MINUTE;
-    uint64_t left_out;
-    if (!log_limit_take(&limit, clock_ns(), &left_out)) return;
+    if (!log_limit_take(&limit, clock_ns(), NULL)) return;
     log_error_event(LOG_WARN, LOG_EVENT("spans_unexported"), "spans could not be exported", err);
 }
 

@@ -85,8 +85,7 @@ static bool is_unwanted(void *context, const void *job) {
 /* However many jobs meet it. */
 static void log_trouble(const struct error *err) {
     static struct log_limit limit = LOG_LIMIT_ONCE_A_MINUTE;
-    uint64_t left_out;
-    if (!log_limit_take(&limit, clock_ns(), &left_out)) return;
+    if (!log_limit_take(&limit, clock_ns(), NULL)) return;
     log_error_event(
         LOG_WARN, LOG_EVENT("trouble"), "jobs are waiting on a problem in this worker", err);
 }
