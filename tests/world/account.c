@@ -127,16 +127,33 @@ bool account_has_poison(const struct account *account) {
     return account->has_poison;
 }
 
-void account_cancel(struct account *account, bool is_prompt) {
-    size_t first = account->count > CANCELS_AROUND ? account->count - CANCELS_AROUND : 0;
-    size_t number = first + scheduler_draw(2 * CANCELS_AROUND);
+static void cancel(struct account *account, size_t number, bool is_prompt) {
     if (number >= JOBS_MAX) return;
     struct slice bytes = job_encode_cancel(number);
     const struct log_record record = {.payload = bytes.data, .payload_size = bytes.size};
-    (void)cluster_append(cluster_find_log(WORLD_CONTROL, 0), &record);
+    int32_t count = cluster_find_topic(WORLD_CONTROL)->partition_count;
+    int32_t partition = count > 1 ? (int32_t)scheduler_draw((uint64_t)count) : 0;
+    (void)cluster_append(cluster_find_log(WORLD_CONTROL, partition), &record);
     account->jobs[number].may_be_cancelled = true;
     if (is_prompt) account->jobs[number].cancelled_ns = scheduler_now_ns();
     free((void *)(uintptr_t)bytes.data);
+}
+
+void account_cancel(struct account *account, bool is_prompt) {
+    size_t first = account->count > CANCELS_AROUND ? account->count - CANCELS_AROUND : 0;
+    cancel(account, first + scheduler_draw(2 * CANCELS_AROUND), is_prompt);
+}
+
+void account_cancel_next(struct account *account, bool is_prompt) {
+    cancel(account, account->count, is_prompt);
+    scheduler_sleep_ns(HEARD_MS * 1000000ull + 1);
+}
+
+void account_forget_cancels(struct account *account) {
+    for (size_t i = 0; i < JOBS_MAX; i++) {
+        account->jobs[i].must_be_cancelled = false;
+        account->jobs[i].cancelled_ns = 0;
+    }
 }
 
 void account_excuse(struct account *account, int32_t partition, int64_t begin, int64_t end) {

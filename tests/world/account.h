@@ -40,6 +40,12 @@ bool account_has_poison(const struct account *account);
  * soon: what is sent later must not run. */
 void account_cancel(struct account *account, bool is_prompt);
 
+/** The same of the job that comes next; returns when workers must have heard of it. */
+void account_cancel_next(struct account *account, bool is_prompt);
+
+/** What was cancelled so far may run: who starts from now on cannot know. */
+void account_forget_cancels(struct account *account);
+
 /** The log lost these jobs: they may be answered or not. */
 void account_excuse(struct account *account, int32_t partition, int64_t begin, int64_t end);
 

@@ -35,6 +35,7 @@ enum {
     BACK_S_MAX = 86400, /* of wall clocks */
     AHEAD_S_MAX = 30 * 86400,
     LOOK_MS = 100,
+    CONTROL_AWAY_MS = 5000,
     DEATHS_MAX = 100,
     /* All of it is the world's time, so no machine is too slow; twice what was ever seen. */
     ANSWERS_MS = 1800000, /* for the last answer, with all time-outs and slow copies */
@@ -294,10 +295,31 @@ static void send_poison(struct world *world) {
 
 /* Workers that are frozen, or have no brokers, hear of it late. A cancel may expire meanwhile, by
  * the clock on the wall. */
+static bool are_cancels_prompt(const struct world *world) {
+    return (world->events & (WORLD_FREEZES | WORLD_OUTAGES | WORLD_CLOCKS)) == 0;
+}
+
 static void cancel_job(struct world *world) {
     tell(world, "a job is cancelled");
-    account_cancel(
-        world->account, (world->events & (WORLD_FREEZES | WORLD_OUTAGES | WORLD_CLOCKS)) == 0);
+    account_cancel(world->account, are_cancels_prompt(world));
+}
+
+static void add_control_partition(struct world *world) {
+    int32_t count = cluster_find_topic(WORLD_CONTROL)->partition_count + 1;
+    if (count > PARTITIONS_MAX) return;
+    tell(world, "the control topic has %" PRId32 " partitions", count);
+    cluster_add_partitions(WORLD_CONTROL, count);
+    account_cancel_next(world->account, are_cancels_prompt(world));
+}
+
+/* For so long that workers see it, also where topics have no ids. */
+static void recreate_control(struct world *world) {
+    tell(world, "the control topic is made anew");
+    cluster_delete_topic(WORLD_CONTROL);
+    account_forget_cancels(world->account);
+    scheduler_sleep_ns(CONTROL_AWAY_MS * 1000000ull);
+    cluster_make_topic(WORLD_CONTROL, 1 + (int32_t)scheduler_draw(2));
+    account_cancel_next(world->account, are_cancels_prompt(world));
 }
 
 static void fail_store(struct world *world) {
@@ -389,6 +411,8 @@ static bool let_happen(struct world *world) {
     case WORLD_RELOADS: reload_worker(world); break;
     case WORLD_SHORTAGES: lack_memory(world); break;
     case WORLD_FULL_DISKS: fill_disks(world); break;
+    case WORLD_CONTROL_PARTITIONS: add_control_partition(world); break;
+    case WORLD_CONTROL_RECREATIONS: recreate_control(world); break;
     }
     return true;
 }
@@ -499,6 +523,8 @@ static uint32_t undrawn_events(uint64_t seed) {
     sigset_t hangup;
     uint32_t ret = (undrawn(seed) >> 2 & 3) == 0 ? WORLD_SHORTAGES : 0;
     if ((undrawn(seed) >> 7 & 3) == 0) ret |= WORLD_FULL_DISKS;
+    if ((undrawn(seed) >> 11 & 3) == 0) ret |= WORLD_CONTROL_PARTITIONS;
+    if ((undrawn(seed) >> 13 & 3) == 0) ret |= WORLD_CONTROL_RECREATIONS;
     if ((undrawn(seed) & 3) != 0) return ret;
     sigemptyset(&hangup);
     sigaddset(&hangup, SIGHUP);

@@ -29,7 +29,9 @@ enum world_event {
     WORLD_CLOCKS = 1 << 13,       /* wall clocks are set to another time */
     WORLD_RELOADS = 1 << 14,      /* a worker reads another configuration, or a broken one */
     WORLD_SHORTAGES = 1 << 15,    /* allocations of worker/broker fail now and then for a while */
-    WORLD_FULL_DISKS = 1 << 16    /* nothing of a worker's state can be written for a while */
+    WORLD_FULL_DISKS = 1 << 16,   /* nothing of a worker's state can be written for a while */
+    WORLD_CONTROL_PARTITIONS = 1 << 17, /* the control topic gets more partitions */
+    WORLD_CONTROL_RECREATIONS = 1 << 18 /* the control topic is deleted, and made anew */
 };
 
 /* Some are drawn, and others depend on the seed alone: a world without them is what it was before
@@ -37,10 +39,11 @@ enum world_event {
 enum {
     /* Nobody dies, and nothing is lost: each job is answered once, whatever the delivery. */
     WORLD_ORDERLY = WORLD_STOPS | WORLD_PARTITIONS | WORLD_EXPIRIES | WORLD_CANCELS |
-                    WORLD_STORE_FAULTS | WORLD_CLOCKS | WORLD_RELOADS,
+                    WORLD_STORE_FAULTS | WORLD_CLOCKS | WORLD_RELOADS | WORLD_CONTROL_PARTITIONS |
+                    WORLD_CONTROL_RECREATIONS,
     WORLD_STEPS_MAX = 12,
     WORLD_DRAWN_EVENTS = 14,
-    WORLD_EVENTS = 17,
+    WORLD_EVENTS = 19,
     WORLD_ALL = (1 << WORLD_EVENTS) - 1
 };
 
