@@ -546,6 +546,13 @@ static uint32_t jobs_max(uint64_t seed) {
     return (undrawn(seed) >> 9 & 3) == 0 ? FEW_JOBS : 0;
 }
 
+/* In a quarter of all worlds brokers tell no ids of topics, as old ones do. Without them nobody
+ * knows for sure that the job topic was made anew. */
+static bool hides_ids(const struct world *world) {
+    return (undrawn(world->options->seed) >> 15 & 3) == 0 &&
+           (world->events & WORLD_RECREATIONS) == 0;
+}
+
 static struct account *promise(const struct world *world) {
     const struct account_promises promises = {.exactly_once = world->exactly_once,
         .in_order = world->in_order,
@@ -565,6 +572,7 @@ static void begin(struct world *world) {
     world->in_order = scheduler_draw(3) == 0;
     world->is_cooperative = is_cooperative(world->options->seed);
     world->account = promise(world);
+    if (hides_ids(world)) cluster_hide_ids();
     worker_make_topics(1 + (int32_t)scheduler_draw(PARTITIONS_MAX));
     link_programs(world);
     snprintf(world->blobs, sizeof world->blobs, "%s/blobs", world->options->folder);
