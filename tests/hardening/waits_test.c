@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/queue.h"
-#include "pipeline/stages.h"
+#include "pipeline/flight.h"
 #include "support/scratch.h"
 #include "support/wait.h"
 #include "testing.h"
@@ -36,32 +36,30 @@ static void map_clock(const char *folder) {
 }
 
 static void *wait_for_a_count(void *context) {
-    struct stages *stages = context;
-    pthread_mutex_lock(&stages->lock);
-    stages_wait(stages, WAIT_MS);
-    pthread_mutex_unlock(&stages->lock);
+    struct flight *flight = context;
+    flight_lock(flight);
+    flight_wait(flight, WAIT_MS);
+    flight_unlock(flight);
     return NULL;
 }
 
-static bool is_waiting(struct stages *stages) {
-    pthread_mutex_lock(&stages->lock);
-    bool is_waiting = stages->waiters > 0;
-    pthread_mutex_unlock(&stages->lock);
+static bool is_waiting(struct flight *flight) {
+    flight_lock(flight);
+    bool is_waiting = flight->waiters > 0;
+    flight_unlock(flight);
     return is_waiting;
 }
 
 TEST(the_intake_goes_on_when_the_wall_clock_is_set_back) {
-    struct stages stages = {.waiters = 0};
+    struct flight flight;
     pthread_t thread;
-    pthread_mutex_init(&stages.lock, NULL);
-    pthread_cond_init(&stages.changed, NULL);
+    flight_init(&flight, 0);
     set_clock(0);
-    assert_int_equal(pthread_create(&thread, NULL, wait_for_a_count, &stages), 0);
-    WAIT_FOR(is_waiting(&stages), ==, true);
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_a_count, &flight), 0);
+    WAIT_FOR(is_waiting(&flight), ==, true);
     set_clock(-DAY_S);
     assert_int_equal(pthread_join(thread, NULL), 0); /* a day later, where the wall clock counts */
-    pthread_cond_destroy(&stages.changed);
-    pthread_mutex_destroy(&stages.lock);
+    flight_fini(&flight);
 }
 
 static void *wait_for_an_item(void *context) {

@@ -118,11 +118,7 @@ static struct delivery *poll(struct rig *rig) {
     rig->taken++;
     struct delivery *delivery = delivery_create(&message);
     free((void *)(uintptr_t)payload.data);
-    delivery->held_bytes = 1000;
-    pthread_mutex_lock(&rig->stages.lock);
-    rig->stages.in_flight++;
-    rig->stages.bytes_in_flight += delivery->held_bytes;
-    pthread_mutex_unlock(&rig->stages.lock);
+    delivery->held_bytes = 1000 + flight_begin(&rig->stages.flight, 1, 1000);
     return delivery;
 }
 
@@ -153,7 +149,7 @@ static void prepare(struct rig *rig, struct job *job) {
     const struct plan *plan;
     struct job *ready;
     struct error err;
-    jobs_count(stages, &job, 1, COUNT_HOLDING);
+    flight_count_jobs(&stages->flight, &job, 1, COUNT_HOLDING);
     assert_int_equal(plan_job(job, edition->registry, &edition->plan_limits, &plan, &err), ERR_OK);
     assert_int_equal(publisher_reserve(job, plan, plan->result_bytes_max, true, &err), ERR_OK);
     assert_int_equal(
@@ -180,7 +176,7 @@ static void run(struct rig *rig, struct job *job) {
 /* A ready job whose memory was given back, to wait until there is room. */
 static void let_wait_for_memory(struct rig *rig, struct job *job) {
     prepare_release(job, rig->stages.statics, rig->stages.residents);
-    jobs_count(&rig->stages, &job, 1, COUNT_WAITING_FOR_MEMORY);
+    flight_count_jobs(&rig->stages.flight, &job, 1, COUNT_WAITING_FOR_MEMORY);
 }
 
 static void bring_to(
@@ -198,8 +194,8 @@ static void bring_to(
     if (state == JOB_ON_DEVICE || state == JOB_UPLOADING) run(rig, job);
     if (state != JOB_UPLOADING) return;
     prepare_release(job, rig->stages.statics, rig->stages.residents);
-    jobs_count(&rig->stages, &job, 1, COUNT_NONE);
-    rig->stages.rooms++;
+    flight_count_jobs(&rig->stages.flight, &job, 1, COUNT_NONE);
+    flight_begin_room(&rig->stages.flight);
     job_move(job, state);
 }
 
@@ -208,20 +204,21 @@ static void bring_to(
 /* What is left behind never comes to zero. */
 static void wait_for_zero(struct rig *rig, const uint64_t *count, const char *what) {
     const struct wait wait = wait_begin();
-    pthread_mutex_lock(&rig->stages.lock);
-    while (*count > 0 && wait_goes_on(&wait)) stages_wait(&rig->stages, 100);
+    flight_lock(&rig->stages.flight);
+    while (*count > 0 && wait_goes_on(&wait)) flight_wait(&rig->stages.flight, 100);
     uint64_t left = *count;
-    pthread_mutex_unlock(&rig->stages.lock);
+    flight_unlock(&rig->stages.flight);
     if (left > 0) fail_msg("%llu %s", (unsigned long long)left, what);
 }
 
 /* A lane counts down last: its jobs have left their key queues then. */
 static void wait_until_all_are_over(struct rig *rig) {
-    wait_for_zero(rig, &rig->stages.in_flight, "are in flight");
-    wait_for_zero(rig, &rig->stages.bytes_in_flight, "bytes are in flight");
-    wait_for_zero(rig, &rig->stages.holding, "hold memory");
-    wait_for_zero(rig, &rig->stages.waiting_for_memory, "wait for memory");
-    wait_for_zero(rig, &rig->stages.rooms, "are on their way from pinned memory");
+    const struct flight *flight = &rig->stages.flight;
+    wait_for_zero(rig, &flight->messages, "are in flight");
+    wait_for_zero(rig, &flight->bytes, "bytes are in flight");
+    wait_for_zero(rig, &flight->holding, "hold memory");
+    wait_for_zero(rig, &flight->waiting_for_memory, "wait for memory");
+    wait_for_zero(rig, &flight->rooms, "are on their way from pinned memory");
 }
 
 static void assert_nothing_is_left(struct rig *rig) {
@@ -237,7 +234,7 @@ static void assert_nothing_is_left(struct rig *rig) {
     /* Whatever is not in use can be shed. */
     statics_shed(stages->statics, &stages->device_counters[stages->pool_user_count - 1], SIZE_MAX);
     assert_int_equal(statics_read_counts(stages->statics).cached_count, 0);
-    assert_int_equal(stages->in_flight, 0);
+    assert_int_equal(stages->flight.messages, 0);
     assert_int_equal(pinned_bytes(rig), rig->pinned_bytes);
 }
 
@@ -369,9 +366,9 @@ TEST(a_refusal_is_logged_where_no_result_tells_of_it) {
 static bool is_passed_while_it_waits(struct rig *rig) {
     struct job *waiting = take(rig), *other = take(rig);
     assert_true(decode(rig, waiting));
-    jobs_count(&rig->stages, &waiting, 1, COUNT_HOLDING);
+    flight_count_jobs(&rig->stages.flight, &waiting, 1, COUNT_HOLDING);
     flow_on_waiting(&rig->stages, waiting);
-    assert_int_equal(rig->stages.holding, 0);
+    assert_int_equal(rig->stages.flight.holding, 0);
     bool passes = decode(rig, other);
     if (passes) job_end(&rig->stages, other, END_HANDED_BACK);
     job_end(&rig->stages, waiting, END_HANDED_BACK);

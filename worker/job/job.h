@@ -197,7 +197,7 @@ struct job {
     bool is_woken;  /* it waits no longer, and starts again */
     bool is_left;   /* the job that it waited for was left to another worker */
     struct ready_place place;
-    enum job_count count; /* which count it stands in (pipeline/stages.h) */
+    enum job_count count; /* which count it stands in (pipeline/flight.h) */
 
     /* of the job's block: what the arena uses first */
     uint8_t *memory;

@@ -126,12 +126,6 @@ static size_t bytes_of_job(const struct job *job) {
     return bytes;
 }
 
-/* What the next messages are expected to take: as much as the largest of these, or of those before
- * them, which are forgotten after some ten groups. */
-static uint64_t expect(uint64_t seen, uint64_t largest) {
-    return largest >= seen ? largest : seen - (seen - largest + 3) / 4;
-}
-
 /* Results count from now on, instead of what was reserved when the messages were taken. */
 static void hold_results(struct stages *stages, struct job *const *jobs, size_t count) {
     uint64_t held = 0, reserved = 0, largest = PLAN_RESULT_OVERHEAD_BYTES; /* of an error */
@@ -144,11 +138,7 @@ static void hold_results(struct stages *stages, struct job *const *jobs, size_t 
         delivery->reserved_bytes = 0;
         if (bytes > largest) largest = bytes;
     }
-    pthread_mutex_lock(&stages->lock);
-    stages->bytes_in_flight += held - reserved;
-    stages->job_bytes = expect(stages->job_bytes, largest);
-    if (held < reserved) stages_wake(stages);
-    pthread_mutex_unlock(&stages->lock);
+    flight_decoded(&stages->flight, held, reserved, largest);
 }
 
 /* ---- several ---- */
@@ -228,9 +218,7 @@ bool admission_is_due(const struct admission *admission) {
 /* How many messages may wait. What they will hold is not known yet, and not counted: so few, as
  * long as there are not many others in flight. */
 static size_t waiting_max(struct stages *stages) {
-    pthread_mutex_lock(&stages->lock);
-    uint64_t share = stages->in_flight / 4;
-    pthread_mutex_unlock(&stages->lock);
+    uint64_t share = flight_messages(&stages->flight) / 4;
     if (share < WAITING_COUNT_MIN) return WAITING_COUNT_MIN;
     return share < WAITING_COUNT_MAX ? (size_t)share : WAITING_COUNT_MAX;
 }

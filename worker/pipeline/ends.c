@@ -17,30 +17,9 @@
 
 /* --- what a job holds --- */
 
-void jobs_count(
-    struct stages *stages, struct job *const *jobs, size_t count, enum job_count where) {
-    uint64_t *const counts[] = {[COUNT_HOLDING] = &stages->holding,
-        [COUNT_WAITING_FOR_MEMORY] = &stages->waiting_for_memory};
-    bool has_fallen = false;
-    pthread_mutex_lock(&stages->lock);
-    for (size_t i = 0; i < count; i++) {
-        if (jobs[i]->count != COUNT_NONE) {
-            (*counts[jobs[i]->count])--;
-            has_fallen = true;
-        }
-        if (where != COUNT_NONE) (*counts[where])++;
-        jobs[i]->count = where;
-    }
-    if (has_fallen) stages_wake(stages);
-    pthread_mutex_unlock(&stages->lock);
-}
-
 void ends_on_released(void *context, size_t count) {
     struct stages *stages = context;
-    pthread_mutex_lock(&stages->lock);
-    stages->holding -= count;
-    stages_wake(stages);
-    pthread_mutex_unlock(&stages->lock);
+    flight_release(&stages->flight, count);
 }
 
 void job_put_back(struct stages *stages, struct job *job) {
@@ -48,14 +27,7 @@ void job_put_back(struct stages *stages, struct job *job) {
     source_put_back(stages->source, &job->delivery->position);
 }
 
-/* A result is on its way from pinned memory. */
-static void note_room(struct stages *stages) {
-    pthread_mutex_lock(&stages->lock);
-    stages->rooms++;
-    pthread_mutex_unlock(&stages->lock);
-}
-
-/* Not under the stages' lock: the pool may have to ask the driver, who may take long. Where the GPU
+/* Under a lock of its own: the pool may have to ask the driver, who may take long. Where the GPU
  * was lost it refuses, and the memory ends with the process. */
 static enum err release_room(struct stages *stages, struct pool_block block, struct error *err) {
     size_t user = stages->settings->lanes + POOL_USER_ROOMS;
@@ -76,20 +48,18 @@ static void give_back_room(struct stages *stages, struct job *job) {
     room->data = NULL;
     room->pinned_bytes = 0;
     if (release_room(stages, block, &err) != ERR_OK) stages_fail(stages, &err);
-    pthread_mutex_lock(&stages->lock);
-    stages->rooms--;
-    stages_wake(stages);
-    pthread_mutex_unlock(&stages->lock);
+    flight_end_room(&stages->flight);
 }
 
 /* Of a job in a batch the batch holds memory, until ends_on_released(); but what its result leaves
  * from is the job's. */
 static void let_go(struct stages *stages, struct job *job) {
     prepare_release(job, stages->statics, stages->residents);
-    if (job->state == JOB_ON_DEVICE && job->room.pinned_bytes > 0) note_room(stages);
+    if (job->state == JOB_ON_DEVICE && job->room.pinned_bytes > 0)
+        flight_begin_room(&stages->flight);
     if (job->count == COUNT_NONE) return;
     if (job->state == JOB_ON_DEVICE && job->count == COUNT_HOLDING) job->count = COUNT_NONE;
-    else jobs_count(stages, &job, 1, COUNT_NONE);
+    else flight_count_jobs(&stages->flight, &job, 1, COUNT_NONE);
 }
 
 /* Jobs that waited for a static of this one go on, or learn that no job provides it. If this one
@@ -136,7 +106,7 @@ static enum end judge(struct stages *stages, struct job *job) {
 static void destroy(struct stages *stages, struct job *job) {
     end_providing(stages, job, true);
     give_back_room(stages, job);
-    stages_end_flight(stages, 1, job->delivery->held_bytes);
+    flight_end(&stages->flight, 1, job->delivery->held_bytes);
     job_destroy(job);
 }
 
@@ -148,9 +118,7 @@ static void abandon(struct stages *stages, struct job *job) {
 }
 
 static void hand_back(struct stages *stages, struct job *job) {
-    pthread_mutex_lock(&stages->lock);
-    stages->summary.is_complete = false;
-    pthread_mutex_unlock(&stages->lock);
+    flight_note_complete(&stages->flight, false);
     job_put_back(stages, job);
     bool was_kept = is_kept(stages, job);
     do {
@@ -321,12 +289,9 @@ void ends_on_published(void *context, struct job *const *jobs, size_t count) {
         if (job->outcome.code != ERR_OK) errors++;
         else ok++;
     }
-    pthread_mutex_lock(&stages->lock);
     suspects_published(stages->suspects, suspects);
-    stages->summary.errors += errors;
-    stages->summary.ok += ok;
-    pthread_mutex_unlock(&stages->lock);
-    stages_end_flight(stages, count, bytes);
+    flight_tally(&stages->flight, ok, errors);
+    flight_end(&stages->flight, count, bytes);
     state_count(stages->state, ok, errors);
     jobs_destroy(jobs, count);
 }
@@ -336,7 +301,9 @@ void ends_on_dropped(void *context, struct job *job) {
 }
 
 void ends_on_lost(void *context, struct job *job, const struct error *err) {
-    stages_fail(context, err);
-    jobs_count(context, &job, 1, COUNT_NONE); /* its batch is not released any more */
-    job_end(context, job, END_ABANDONED);
+    struct stages *stages = context;
+    stages_fail(stages, err);
+    flight_count_jobs(
+        &stages->flight, &job, 1, COUNT_NONE); /* its batch is not released any more */
+    job_end(stages, job, END_ABANDONED);
 }

@@ -40,9 +40,6 @@ void job_reject(struct stages *stages, struct job *job, const struct error *err)
 /** A job that was to run waits again: its partition, if it leaves, does not wait for it. */
 void job_put_back(struct stages *stages, struct job *job);
 
-/** Moves jobs into a count, out of the one that they were in. */
-void jobs_count(struct stages *stages, struct job *const *jobs, size_t count, enum job_count where);
-
 /* What the stages call; `context` is the struct stages. */
 
 /** A batch has given back what it held for `count` jobs. They leave their count here, not in

@@ -10,7 +10,7 @@
 static enum err first_failure(
     struct stages *stages, enum err code, const struct error *failure, struct error *err) {
     if (stages_has_failed(stages)) {
-        *err = stages->failure;
+        *err = stages->flight.failure;
         return err->code;
     }
     if (code != ERR_OK) *err = *failure;
@@ -38,7 +38,7 @@ enum err executor_run(
         code = stopped;
         failure = stop_failure;
     }
-    *summary = stages.summary;
+    *summary = stages.flight.summary;
     summary->elapsed_ns = drained_ns - ready_ns;
     code = first_failure(&stages, code, &failure, err);
     if (!err_is_sticky(code)) state_end(stages.state);

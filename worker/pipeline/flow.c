@@ -75,7 +75,7 @@ static void go_serial(struct stages *stages, struct job *job) {
     prepare_release(job, stages->statics, stages->residents);
     spools_end(job->spools, job->output_count);
     if (job->state == JOB_PREPARING) job_move(job, JOB_READY);
-    jobs_count(stages, &job, 1, COUNT_WAITING_FOR_MEMORY);
+    flight_count_jobs(&stages->flight, &job, 1, COUNT_WAITING_FOR_MEMORY);
     serial_push(stages->serial, job);
 }
 
@@ -128,7 +128,7 @@ void flow_plan(struct stages *stages, struct job *const *jobs, size_t count) {
     struct job *ready[STAGES_GROUP_MAX];
     size_t ready_count = 0;
     INVARIANT(count <= STAGES_GROUP_MAX, "a group of jobs is no larger than STAGES_GROUP_MAX");
-    jobs_count(stages, jobs, count, COUNT_HOLDING); /* from here on they may */
+    flight_count_jobs(&stages->flight, jobs, count, COUNT_HOLDING); /* from here on they may */
     for (size_t i = 0; i < count; i++) {
         struct job *job = plan_and_prepare(stages, jobs[i]);
         if (job != NULL) ready[ready_count++] = job;
@@ -153,14 +153,15 @@ void flow_on_end(void *context) {
 void flow_on_waiting(void *context, struct job *job) {
     struct stages *stages = context;
     struct key_queue *key_queue = job->key_queue;
-    jobs_count(stages, &job, 1, COUNT_NONE);
+    flight_count_jobs(&stages->flight, &job, 1, COUNT_NONE);
     if (stages->settings->ordering == ORDERING_KEY) return;
     job->key_queue = NULL;
     key_order_leave(stages->key_order, key_queue);
 }
 
 void flow_on_resumed(void *context, struct job *job) {
-    jobs_count(context, &job, 1, COUNT_HOLDING);
+    struct stages *stages = context;
+    flight_count_jobs(&stages->flight, &job, 1, COUNT_HOLDING);
 }
 
 void flow_on_ready(void *context, struct job *job) {

@@ -37,20 +37,21 @@ static uint64_t at_most(uint64_t value, uint64_t max) {
 /* Jobs of a key that is held, or that wait behind others of their key, take no places. */
 static uint64_t places_taken(const struct stages *stages) {
     uint64_t aside = ordering_count_aside(stages) + suspects_count_held(stages->suspects);
-    return stages->in_flight - at_most(at_most(aside, ASIDE_MAX), stages->in_flight);
+    uint64_t messages = stages->flight.messages;
+    return messages - at_most(at_most(aside, ASIDE_MAX), messages);
 }
 
 /* Above the limits, while jobs wait for memory, or, once holding back, above three quarters of
  * them: no flapping. */
 static bool is_full(const struct stages *stages, bool is_holding) {
     uint64_t jobs = stages->settings->limits.jobs_in_flight;
-    uint64_t bytes = stages->bytes_max;
+    uint64_t bytes = stages->flight.bytes_max;
     if (is_holding) {
         jobs -= jobs / 4;
         bytes -= bytes / 4;
     }
-    return places_taken(stages) >= jobs || stages->bytes_in_flight >= bytes ||
-           stages->waiting_for_memory > 0 || is_troubled(stages, jobs);
+    return places_taken(stages) >= jobs || stages->flight.bytes >= bytes ||
+           stages->flight.waiting_for_memory > 0 || is_troubled(stages, jobs);
 }
 
 /* What may be taken at once. */
@@ -64,19 +65,13 @@ static uint64_t left(uint64_t limit, uint64_t used) {
     return used < limit ? limit - used : 0;
 }
 
-/* Until a message is decoded it counts with what others before it turned out to take; the first
- * ones, with the largest result. To count each with the largest would keep the lanes waiting. */
-static uint64_t bytes_expected(const struct stages *stages) {
-    return stages->job_bytes != 0 ? stages->job_bytes : stages->settings->limits.result_bytes;
-}
-
 static struct room room_of(struct stages *stages) {
     const struct settings *settings = stages->settings;
     if (suspects_have_turn(stages->suspects)) return (struct room){.jobs = 0};
     uint64_t jobs = left(settings->limits.jobs_in_flight, places_taken(stages));
-    uint64_t bytes = left(stages->bytes_max, stages->bytes_in_flight);
-    return (struct room){
-        .jobs = at_most(at_most(jobs, STAGES_GROUP_MAX), bytes / bytes_expected(stages) + 1),
+    uint64_t bytes = left(stages->flight.bytes_max, stages->flight.bytes);
+    return (struct room){.jobs = at_most(at_most(jobs, STAGES_GROUP_MAX),
+                             bytes / flight_expect(&stages->flight) + 1),
         .bytes = at_most(bytes, GROUP_BYTES_MAX)};
 }
 
@@ -90,23 +85,16 @@ static bool must_wait(struct stages *stages, bool is_holding) {
 
 /* Waits for room; false where there is none after HOLD_MS. */
 static bool wait_for_room(struct stages *stages, bool is_paused, struct room *ret) {
-    pthread_mutex_lock(&stages->lock);
+    flight_lock(&stages->flight);
     bool full = must_wait(stages, is_paused);
     uint64_t until = clock_ns() + (is_paused ? DRAIN_POLL_MS : HOLD_MS) * 1000000ull;
     while (full && !stages_has_failed(stages) && clock_ns() < until) {
-        stages_wait(stages, DRAIN_POLL_MS);
+        flight_wait(&stages->flight, DRAIN_POLL_MS);
         full = must_wait(stages, true);
     }
     if (!full) *ret = room_of(stages);
-    pthread_mutex_unlock(&stages->lock);
+    flight_unlock(&stages->flight);
     return !full;
-}
-
-static uint64_t count_in_flight(struct stages *stages) {
-    pthread_mutex_lock(&stages->lock);
-    uint64_t count = stages->in_flight;
-    pthread_mutex_unlock(&stages->lock);
-    return count;
 }
 
 /* What was logged last of how things go. */
@@ -136,10 +124,10 @@ static void log_progress(struct stages *stages, struct progress *progress) {
     if (clock_ns() < progress->due_ns) return;
     progress->due_ns = clock_ns() + PROGRESS_MS * 1000000ull;
     log_late(stages, &progress->late);
-    pthread_mutex_lock(&stages->lock);
-    struct executor_summary summary = stages->summary;
-    uint64_t in_flight = stages->in_flight;
-    pthread_mutex_unlock(&stages->lock);
+    flight_lock(&stages->flight);
+    struct executor_summary summary = stages->flight.summary;
+    uint64_t in_flight = stages->flight.messages;
+    flight_unlock(&stages->flight);
     log_event(LOG_INFO, LOG_EVENT("progress"),
         "running: %" PRIu64 " ok, %" PRIu64 " failed, %" PRIu64 " in flight", summary.ok,
         summary.errors, in_flight);
@@ -205,11 +193,7 @@ static enum err poll_group(struct stages *stages, struct room room, int timeout_
 static void pass_on(struct stages *stages, const struct group *group) {
     struct delivery *deliveries[STAGES_GROUP_MAX];
     size_t count = 0;
-    pthread_mutex_lock(&stages->lock);
-    size_t reserved = bytes_expected(stages);
-    stages->in_flight += group->count;
-    stages->bytes_in_flight += group->bytes + group->count * reserved;
-    pthread_mutex_unlock(&stages->lock);
+    size_t reserved = flight_begin(&stages->flight, group->count, group->bytes);
     for (size_t i = 0; i < group->count; i++) {
         group->deliveries[i]->reserved_bytes = reserved;
         group->deliveries[i]->held_bytes += reserved;
@@ -262,10 +246,8 @@ static enum err take_all(struct stages *stages, struct error *err) {
         show_group(stages, &shown_group);
         drop_idle_residents(stages, &idle_ns);
     }
-    pthread_mutex_lock(&stages->lock);
-    stages->summary.is_complete =
-        code == ERR_OK && at_end && !suspects_are_waiting(stages->suspects);
-    pthread_mutex_unlock(&stages->lock);
+    flight_note_complete(
+        &stages->flight, code == ERR_OK && at_end && !suspects_are_waiting(stages->suspects));
     suspects_drop_waiting(stages->suspects);
     return code;
 }
@@ -285,10 +267,11 @@ static enum err drain(struct stages *stages, struct error *err) {
     uint64_t stopped_ns = 0;
     source_pause(stages->source, true);
     admission_help(stages->admission);
-    while (count_in_flight(stages) > 0 && !stages_has_failed(stages)) {
+    while (flight_messages(&stages->flight) > 0 && !stages_has_failed(stages)) {
         if (stopped_ns == 0 && stages_must_stop(stages)) {
             stopped_ns = clock_ns();
-            log_line(LOG_INFO, "stopping: %" PRIu64 " jobs in flight", count_in_flight(stages));
+            log_line(
+                LOG_INFO, "stopping: %" PRIu64 " jobs in flight", flight_messages(&stages->flight));
             hand_back(stages);
         }
         if (stopped_ns != 0) ordering_hand_back(stages, NULL, 0);
@@ -296,16 +279,16 @@ static enum err drain(struct stages *stages, struct error *err) {
         if (stopped_ns != 0 && clock_ns() - stopped_ns > limit_ns)
             return error_set(err, ERR_TIMEOUT, 0, "raise drain_timeout_ms",
                 "%" PRIu64 " jobs were still running %" PRIu32 " ms after the signal to stop",
-                count_in_flight(stages), stages->settings->drain_timeout_ms);
+                flight_messages(&stages->flight), stages->settings->drain_timeout_ms);
         struct delivery *delivery = NULL;
         state_heartbeat(stages->state);
         pulse_busy();
         enum err code = source_poll(stages->source, 0, &delivery, &at_end, err);
         delivery_destroy(delivery);
         if (code != ERR_OK) return code;
-        pthread_mutex_lock(&stages->lock);
-        if (stages->in_flight > 0) stages_wait(stages, DRAIN_POLL_MS);
-        pthread_mutex_unlock(&stages->lock);
+        flight_lock(&stages->flight);
+        if (stages->flight.messages > 0) flight_wait(&stages->flight, DRAIN_POLL_MS);
+        flight_unlock(&stages->flight);
     }
     return ERR_OK;
 }

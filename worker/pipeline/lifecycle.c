@@ -77,9 +77,9 @@ static enum err start_quarantine(struct stages *stages, struct error *err) {
         .uuid = stages->device.uuid,
         .rules = rules,
         .keeps_key_order = settings->ordering == ORDERING_KEY,
-        .lock = &stages->lock,
-        .changed = &stages->changed,
-        .in_flight = &stages->in_flight,
+        .lock = &stages->flight.lock,
+        .changed = &stages->flight.changed,
+        .in_flight = &stages->flight.messages,
         .keep = keep_waiting,
         .drop = drop_waiting,
         .context = stages};
@@ -153,9 +153,9 @@ static enum fetch_verdict ask_fetch(
     static const enum fetch_verdict verdicts[] = {
         [FETCHES_READ] = FETCH_READ, [FETCHES_TRY] = FETCH_TRY, [FETCHES_ASIDE] = FETCH_ASIDE};
     struct stages *stages = context;
-    pthread_mutex_lock(&stages->lock); /* what is committed moves them, on another thread */
+    flight_lock(&stages->flight); /* what is committed moves them, on another thread */
     enum fetches_verdict verdict = fetches_ask(stages->state, topic, partition, offset);
-    pthread_mutex_unlock(&stages->lock);
+    flight_unlock(&stages->flight);
     return verdicts[verdict];
 }
 
@@ -166,9 +166,9 @@ static void tell_fetch(
         [FETCH_TRIAL_INFLATES] = fetches_inflate,
         [FETCH_TRIAL_PASSED] = fetches_pass};
     struct stages *stages = context;
-    pthread_mutex_lock(&stages->lock);
+    flight_lock(&stages->flight);
     tells[event](stages->state, topic, partition);
-    pthread_mutex_unlock(&stages->lock);
+    flight_unlock(&stages->flight);
 }
 
 /* Nothing is told before it is polled. */
@@ -309,11 +309,11 @@ static enum err start_control(struct stages *stages, struct error *err) {
 
 static void read_in_flight(void *context, struct gauges *ret) {
     struct stages *stages = context;
-    pthread_mutex_lock(&stages->lock);
-    ret->jobs_in_flight = stages->in_flight;
-    ret->bytes_in_flight = stages->bytes_in_flight;
-    ret->jobs_starved = stages->waiting_for_memory;
-    pthread_mutex_unlock(&stages->lock);
+    flight_lock(&stages->flight);
+    ret->jobs_in_flight = stages->flight.messages;
+    ret->bytes_in_flight = stages->flight.bytes;
+    ret->jobs_starved = stages->flight.waiting_for_memory;
+    flight_unlock(&stages->flight);
     ret->jobs_ready = ready_count(stages->ready);
     ret->jobs_retrying = retries_count(stages->retries);
 }
@@ -430,8 +430,8 @@ static void destroy_reporter(struct stages *stages) {
 
 /* All jobs are answered, and the code with which the process ends is theirs. */
 static void destroy_meter(struct stages *stages) {
-    stages->summary.is_hung = !meter_stop(stages->meter);
-    if (stages->summary.is_hung)
+    stages->flight.summary.is_hung = !meter_stop(stages->meter);
+    if (stages->flight.summary.is_hung)
         log_line(LOG_WARN, "NVML hangs, and is left as it is; check that nvidia-smi works");
 }
 
@@ -473,7 +473,7 @@ static void destroy_source(struct stages *stages) {
 }
 
 static void stop_quarantine(struct stages *stages) {
-    suspects_stop(stages->suspects, err_is_sticky(stages->failure.code));
+    suspects_stop(stages->suspects, err_is_sticky(stages->flight.failure.code));
 }
 
 /* ---- the table ---- */
@@ -527,9 +527,8 @@ enum err lifecycle_start(
         .reloads = options->reloads,
         .is_supervised = options->is_supervised};
     take_life(stages, &options->life);
-    pthread_mutex_init(&stages->lock, NULL);
+    flight_init(&stages->flight, stages->settings->limits.result_bytes);
     pthread_mutex_init(&stages->rooms_lock, NULL);
-    pthread_cond_init(&stages->changed, NULL);
     enum err code = ERR_OK;
     for (size_t i = 0; i < STAGE_COUNT && code == ERR_OK; i++) {
         log_line(LOG_DEBUG, "starting: %s", table[i].name);
@@ -553,8 +552,7 @@ enum err lifecycle_stop(struct stages *stages, struct error *err) {
     }
     for (size_t i = STAGE_COUNT; i-- > 0;)
         if (table[i].destroy != NULL) table[i].destroy(stages);
-    pthread_cond_destroy(&stages->changed);
     pthread_mutex_destroy(&stages->rooms_lock);
-    pthread_mutex_destroy(&stages->lock);
+    flight_fini(&stages->flight);
     return code;
 }

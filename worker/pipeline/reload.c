@@ -30,10 +30,7 @@ static enum err publish(struct stages *stages, struct settings *settings, struct
     if (code != ERR_OK) return code;
     const struct edition *current = editions_current(stages->editions);
     state_set_programs(stages->state, (uint32_t)registry_count(current->registry));
-    pthread_mutex_lock(&stages->lock);
-    stages->bytes_max = current->settings.limits.bytes_in_flight;
-    pthread_cond_broadcast(&stages->changed);
-    pthread_mutex_unlock(&stages->lock);
+    flight_set_bytes_max(&stages->flight, current->settings.limits.bytes_in_flight);
     return ERR_OK;
 }
 

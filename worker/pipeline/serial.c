@@ -197,23 +197,24 @@ static enum err try_to_run(
 /* With the lock. Also jobs that have run hold some while their outputs are on their way to the blob
  * store, or their results to the sink. The caller's job holds nothing. */
 static bool others_hold_some(struct stages *stages) {
-    bool some = stages->holding > 0 || stages->rooms > 0 || blobs_are_held(stages->blobs);
+    const struct flight *flight = &stages->flight;
+    bool some = flight->holding > 0 || flight->rooms > 0 || blobs_are_held(stages->blobs);
     return some && !stages_has_failed(stages);
 }
 
 static bool others_hold_memory(struct stages *stages) {
-    pthread_mutex_lock(&stages->lock);
+    flight_lock(&stages->flight);
     bool others = others_hold_some(stages);
-    pthread_mutex_unlock(&stages->lock);
+    flight_unlock(&stages->flight);
     return others;
 }
 
 /* Waits until a job gives memory back, or returns at once where none holds any. */
 static void wait_for_others(struct stages *stages) {
     pulse_idle();
-    pthread_mutex_lock(&stages->lock);
-    if (others_hold_some(stages)) stages_wait(stages, WAIT_MS);
-    pthread_mutex_unlock(&stages->lock);
+    flight_lock(&stages->flight);
+    if (others_hold_some(stages)) flight_wait(&stages->flight, WAIT_MS);
+    flight_unlock(&stages->flight);
 }
 
 /* A shortage is final only where no other job held memory before the try: what others have given

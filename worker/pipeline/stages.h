@@ -1,11 +1,10 @@
 /**
- * What the files of pipeline/ share: all stages (lifecycle.h starts them) and the counts of what is
- * in flight. Private to pipeline/.
+ * What the files of pipeline/ share: all stages (lifecycle.h starts them) and what is in flight.
+ * Private to pipeline/.
  */
 #ifndef PIPELINE_STAGES_H
 #define PIPELINE_STAGES_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 #include "batch/lane.h"
@@ -15,6 +14,7 @@
 #include "key_order/key_order.h"
 #include "metrics/collector.h"
 #include "pipeline/edition.h"
+#include "pipeline/flight.h"
 #include "pipeline/options.h"
 #include "publish/publisher.h"
 #include "quarantine/refusals.h"
@@ -89,20 +89,9 @@ struct stages {
     char host[128];
     struct identity identity;
 
+    struct flight flight;
     pthread_mutex_t rooms_lock; /* of ends.h, which gives them back to the pool */
-
-    pthread_mutex_t lock;   /* guards what follows */
-    pthread_cond_t changed; /* a count fell, or something failed */
-    uint32_t waiters;       /* for that */
-    uint64_t in_flight, bytes_in_flight;
-    uint64_t bytes_max; /* limits.bytes_in_flight of the current edition */
-    uint64_t job_bytes; /* host memory of a message's job and its result, as seen; 0: none was */
-    uint64_t holding, waiting_for_memory; /* jobs by their count (job/job.h) */
-    uint64_t rooms; /* pinned ones of results that are on their way, which hold memory, too */
-    struct executor_summary summary;
-    atomic_bool has_failed; /* set under the lock; read anywhere */
-    atomic_bool hands_back; /* the worker stops: no job begins any more. Intake sets it */
-    struct error failure;   /* the first one */
+    atomic_bool hands_back;     /* the worker stops: no job begins any more. Intake sets it */
 };
 
 /** How many jobs can be in hand at a time: room for a queue of them. */
@@ -114,15 +103,6 @@ bool stages_has_failed(const struct stages *stages);
 
 /** A signal has asked the worker to drain and stop. */
 bool stages_must_stop(const struct stages *stages);
-
-/** Waits, with the lock held, until a count changes or time is up. */
-void stages_wait(struct stages *stages, uint32_t timeout_ms);
-
-/** Tells those that wait, with the lock held, that a count fell. */
-void stages_wake(struct stages *stages);
-
-/** Messages are in flight no more. */
-void stages_end_flight(struct stages *stages, uint64_t count, uint64_t bytes);
 
 /** Lets go of a message without an answer: it is read again. */
 void stages_drop(struct stages *stages, struct delivery *delivery);

@@ -440,5 +440,8 @@ void suspects_on_committed(void *context, const char *topic, int32_t partition, 
 }
 
 void suspects_published(struct suspects *suspects, uint64_t count) {
-    if (suspects != NULL) suspects->in_flight -= count;
+    if (suspects == NULL || count == 0) return;
+    pthread_mutex_lock(suspects->options.lock);
+    suspects->in_flight -= count;
+    pthread_mutex_unlock(suspects->options.lock);
 }

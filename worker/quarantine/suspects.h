@@ -119,7 +119,7 @@ void suspects_handed_back(struct suspects *suspects);
 /** Forgets messages below `next`: they are not read again. A source_on_committed; any thread. */
 void suspects_on_committed(void *suspects, const char *topic, int32_t partition, int64_t next);
 
-/** With the lock held: the answers to `count` suspects are published. Any thread. */
+/** The answers to `count` suspects are published. Any thread. */
 void suspects_published(struct suspects *suspects, uint64_t count);
 
 #endif
