@@ -1,5 +1,7 @@
 #include "batch/durations.h"
 
+#include <string.h>
+
 #include "testing.h"
 
 static const uint64_t MS = 1000000, SPAN_NS = 2000000;
@@ -7,7 +9,7 @@ static const uint64_t MS = 1000000, SPAN_NS = 2000000;
 static struct durations durations;
 
 static int set_up(void **state) {
-    durations_init(&durations);
+    memset(&durations, 0, sizeof durations);
     return 0;
 }
 

@@ -34,17 +34,6 @@ static void forget(struct durations_slot *slot) {
         store(&slot->ns[level], DURATIONS_UNKNOWN);
 }
 
-void durations_init(struct durations *durations) {
-    for (size_t i = 0; i < DURATIONS_SLOTS; i++) {
-        atomic_init(&durations->keys[i], 0);
-        atomic_init(&durations->slots[i].seen, 0);
-        atomic_init(&durations->slots[i].own_lessons, 0);
-        for (int level = 0; level < DURATIONS_LEVELS; level++)
-            atomic_init(&durations->slots[i].ns[level], DURATIONS_UNKNOWN);
-    }
-    atomic_init(&durations->lessons, 0);
-}
-
 static size_t place_of(uint64_t signature, size_t probe) {
     return (signature + probe) % DURATIONS_SLOTS;
 }

@@ -11,7 +11,8 @@
  * however many a sender makes up, those in use are known. Lock-free: a lost update costs a little
  * accuracy and nothing else.
  *
- * Units: nanoseconds. Lifetime: durations_init() once; nothing to end. Threads: any.
+ * Units: nanoseconds. Lifetime: memory that is zero is an empty table, whose 5 MB are touched as
+ * they are used; nothing to end. Threads: any.
  */
 #ifndef BATCH_DURATIONS_H
 #define BATCH_DURATIONS_H
@@ -22,7 +23,7 @@
 enum {
     DURATIONS_SLOTS = 32768,
     DURATIONS_LEVELS = 17 /* 1 to 65536 jobs or instances */,
-    DURATIONS_UNKNOWN = 0
+    DURATIONS_UNKNOWN = 0 /* as in memory that is zero */
 };
 
 struct durations {
@@ -34,8 +35,6 @@ struct durations {
     } slots[DURATIONS_SLOTS];
     atomic_uint_fast64_t lessons;
 };
-
-void durations_init(struct durations *durations);
 
 /** What a batch of so many jobs of a signature takes; DURATIONS_UNKNOWN before the first one. */
 uint64_t durations_expect(struct durations *durations, uint64_t signature, uint32_t count);

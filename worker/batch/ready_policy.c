@@ -19,7 +19,6 @@ void ready_policy_init(struct ready_policy *policy, const struct ready_options *
     policy->options = *options;
     policy->limits =
         (struct composition_limits){.span_ns = options->span_ns, .slab_bytes = options->slab_bytes};
-    durations_init(&policy->durations);
 }
 
 void ready_policy_fini(struct ready_policy *policy) {
