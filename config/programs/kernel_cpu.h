@@ -20,7 +20,7 @@ struct kernel_thread {
     void *shared; /* dynamic shared memory of this block, aligned to 16 bytes */
     /* Returns once every thread of the block has called it or returned. */
     void (*barrier)(const struct kernel_thread *self);
-    /* The same for all threads of the grid; only in cooperative launches. */
+    /* Does so for all threads of the grid; only in cooperative launches. */
     void (*grid_barrier)(const struct kernel_thread *self);
     uint32_t shared_bytes;
 };

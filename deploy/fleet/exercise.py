@@ -212,7 +212,7 @@ class Exercise:
         return Events(began_at, time.time(), lost_at, partitions)
 
     def _partitions_of(self):
-        """Those of each pod."""
+        """The partitions of each pod."""
         admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": self.servers})
         group = admin.describe_consumer_groups([self.topics.group], request_timeout=30)[self.topics.group].result()
         held = collections.defaultdict(set)

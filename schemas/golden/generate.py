@@ -152,7 +152,7 @@ def array(**keys):
 
 
 def array_buffer(**keys):
-    """The same, where x is this buffer."""
+    """An array where x is this buffer."""
     return array(buffers=array()["buffers"] | {"x": keys})
 
 

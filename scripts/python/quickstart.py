@@ -44,7 +44,7 @@ def print_next(options, folder):
 
 
 def run_jobs(client, jobs):
-    """Their futures, and the seconds until all are done."""
+    """Returns futures, and the seconds until all are done."""
     started = time.monotonic()
     futures = [client.submit(job) for job in jobs]
     for _ in gw.as_completed(futures, RESULT_TIMEOUT_S, progress=True):

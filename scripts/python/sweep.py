@@ -25,7 +25,7 @@ class Dataset:
     y: numpy.ndarray
 
     def exact(self):
-        """The same numbers in float64, for the reference."""
+        """Returns the numbers in float64, for the reference."""
         return self.x.astype(float), self.y.astype(float)
 
 

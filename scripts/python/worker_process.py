@@ -43,7 +43,7 @@ class Worker:
             raise Failure(f"the worker ended with status {self.status()}")
 
     def status(self):
-        """Its exit status, or None while it runs."""
+        """The exit status, or None while it runs."""
         return self._process.poll()
 
     def peak_bytes(self):

@@ -46,7 +46,7 @@ static void add_all(struct hash_table *table, struct item items[static COUNT]) {
     }
 }
 
-/* Those that stay are found, the others are not. */
+/* Keys that stay are found, the others are not. */
 static void check_finds(const struct hash_table *table, struct item *items, int removed_every) {
     for (int i = 0; i < COUNT; i++) {
         bool is_removed = removed_every > 0 && i % removed_every == 0;

@@ -45,7 +45,7 @@ static void batch_rig_init(size_t jobs_max, bool can_map, bool has_graphs, const
     OK(batch_init(&batch, &context, 0, &err));
 }
 
-/* Its jobs have ended. */
+/* The batch's jobs have ended. */
 static void batch_rig_fini(void) {
     batch_fini(&batch);
     board_destroy(board);

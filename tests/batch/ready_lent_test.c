@@ -126,7 +126,7 @@ TEST(jobs_that_are_not_in_the_borrowers_batch_are_the_lanes) {
     assert_int_equal(close_and_join(LANES), 1);
 }
 
-/* It has a slow batch that goes on, so it takes nothing more. */
+/* The lane has a slow batch that goes on, so it takes nothing more. */
 static void *take_one(void *context) {
     struct taker *taker = context;
     taker->count = ready_take(ready, taker->lane, false, taken[taker->lane]).count;

@@ -45,7 +45,7 @@ static int tear_down(void **state) {
     return 0;
 }
 
-/* It is not in the queue yet. */
+/* The job is not in the queue yet. */
 static struct job *job_of(uint64_t signature) {
     assert_true(used < JOBS_MAX);
     size_t i = used++;

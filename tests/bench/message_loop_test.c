@@ -21,7 +21,7 @@ static void drop(struct slice message) {
     free((void *)(uintptr_t)message.data);
 }
 
-/* These and no other, in this order. */
+/* The map has these keys and no other, in this order. */
 static void assert_keys(const struct wire_value *map, const char *const *keys, size_t count) {
     assert_int_equal(WIRE_MAP, map->type);
     assert_int_equal(count, map->count);

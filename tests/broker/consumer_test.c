@@ -235,7 +235,8 @@ TEST(a_partition_changes_hands_only_when_its_started_messages_are_finished) {
     broker_stop(&broker);
 }
 
-/* Their owner may drain for long, and what it finishes meanwhile would run again if it died. */
+/* The partitions' owner may drain for long, and what it finishes meanwhile would run again if it
+ * died. */
 TEST(partitions_that_stay_are_committed_while_others_wait_to_be_given_back) {
     struct broker broker;
     struct events first_events = {0}, second_events = {0};

@@ -46,7 +46,7 @@ TEST(who_is_put_out_of_its_group_while_it_takes_partitions_over_joins_again) {
     struct position position;
     broker_start(&broker, 1);
     broker_produce(&broker, 0, 0, 1);
-    /* It cannot take over for longer than its group waits for it. */
+    /* The consumer cannot take over for longer than its group waits for it. */
     broker_refuse(&broker, REQUEST_OFFSET_COMMIT, RD_KAFKA_RESP_ERR_INVALID_COMMIT_OFFSET_SIZE, 30);
     broker_refuse(&broker, REQUEST_HEARTBEAT, RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID, 1);
     struct source *source = consumer_start(&broker, &events, kafka_short_session);

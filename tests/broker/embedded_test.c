@@ -141,7 +141,7 @@ static void produce(rd_kafka_t *client, size_t size, int number) {
         RD_KAFKA_RESP_ERR_NO_ERROR);
 }
 
-/* It reads and commits as a worker does, and is in no group. */
+/* A client reads and commits as a worker does, and is in no group. */
 static rd_kafka_t *worker_of(const struct embedded *embedded) {
     static const struct client_setting settings[] = {
         {"group.id", "gpu-worker"}, {"enable.auto.commit", "false"}, {NULL, NULL}};

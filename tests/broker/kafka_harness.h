@@ -79,7 +79,7 @@ void broker_delete_records(const struct broker *broker, int32_t partition, int64
 
 /** -1: nothing is committed. */
 int64_t broker_committed(const struct broker *broker, int32_t partition);
-/** The same, with the metadata beside it as text, less the id of the topic; "" is none. */
+/** What is committed, with the metadata beside it as text, less the id of the topic; "" is none. */
 int64_t broker_committed_metadata(
     const struct broker *broker, int32_t partition, char *text, size_t size);
 /** Commits in the group's name; nobody may be in it. */
@@ -154,7 +154,7 @@ void sent_wait(struct sink *sink, const struct sent *sent);
 /** Produces numbered messages "0", "1" ... to one partition of the jobs topic. */
 void broker_produce(const struct broker *broker, int32_t partition, int first, int count);
 
-/** The same in a transaction of its own; embedded brokers cannot. */
+/** Produces in a transaction of its own; embedded brokers cannot. */
 enum transaction_end { COMMITTED, ABORTED };
 void broker_produce_in_transaction(
     const struct broker *broker, int32_t partition, int count, enum transaction_end end);

@@ -433,7 +433,7 @@ static void test_left_behind(const struct setting *const settings[], int other_c
     rig_stop(&rig);
 }
 
-/* It has nobody beside it, and is not polled for longer than the group waits. */
+/* The consumer has nobody beside it, and is not polled for longer than the group waits. */
 static void test_left_alone(const struct setting *settings) {
     struct rig rig;
     if (kafka_obeys()) skip(); /* the client of a world does nothing while nobody polls it */

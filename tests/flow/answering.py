@@ -24,7 +24,7 @@ def install_answer(programs, image):
 
 
 def answer(number):
-    """Its result holds the number of the image that ran it."""
+    """The job's result holds the number of the image that ran it."""
     return gw.job(f"job-{number}", buffers={"y": {"bytes": 4}},
                   steps=[gw.step("answer", ["y", gw.u32(1)], elements=1)], outputs=["y"])
 

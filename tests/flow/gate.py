@@ -12,7 +12,7 @@ SETTINGS = {"programs": {"dir": str(BUILD / "tests/flow")}, "limits": {"timeout_
 
 
 class Gate:
-    """It is closed at first."""
+    """A gate is closed at first."""
 
     def __init__(self, test):
         self._path = test.folder / "gate"

@@ -86,7 +86,7 @@ class Broker:
         return answer
 
     def complete_producers(self):
-        """Those of which, to their coordinator, nothing is open."""
+        """Lists those of which, to their coordinator, nothing is open."""
         answer = self.ask(LIST_TRANSACTIONS, 0, array([]) + array([]))
         answer.take("ih")
         answer.list(answer.text)

@@ -97,7 +97,7 @@ class LocalTest(FlowTest):
         self.assertEqual(await_child(child), 0)
 
     def test_a_forked_child_that_ends_as_programs_do_leaves_the_worker_alone(self):
-        """It collects the client, and runs what is to be run at an exit."""
+        """The script collects the client, and runs what is to be run at an exit."""
         script = f"""if True:
             import gc, os, sys, gpu_worker as gw
             client = gw.local(binary={str(BINARY)!r})

@@ -39,7 +39,7 @@ class Rig(FlowTest):
         return self.start_worker(config, name), address
 
     def ask(self, address, page):
-        """Its status and its text."""
+        """The answer's status and text."""
         return ask(address, page)[:2]
 
     def wait_for(self, address, status, text):

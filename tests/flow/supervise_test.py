@@ -23,7 +23,7 @@ KEPT_CAPABILITIES = sum(1 << number for number in (0, 1, 2, 3, 14, 23))
 
 
 def executors_of(pid):
-    """Its child processes; none once it is gone."""
+    """The child processes of one; none once it is gone."""
     try:
         text = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text()
     except (FileNotFoundError, ProcessLookupError):

@@ -152,7 +152,7 @@ class TracingTest(FlowTest):
         self.stop_well(worker)
 
     def assert_jobs_go_on(self, url, count=300):
-        """They end while no span is taken, and so does the worker."""
+        """Jobs end while no span is taken, and so does the worker."""
         worker = self.start(url)
         self.send(*map(saxpy, range(count)), headers=lambda number: [("traceparent", traceparent(number))])
         self.assertEqual(len(self.results(count)), count)

@@ -19,6 +19,6 @@ def wait_until(look, what, timeout_s=PATIENCE_S, is_met=bool, step_s=LOOK_S):
 
 
 def show(seen):
-    """Its end, where it is long: that of a log or a page says most."""
+    """The end of a text, if that is long: that of a log or a page says most."""
     text = seen if isinstance(seen, str) else repr(seen)
     return text if len(text) <= SHOWN else f"... {text[-SHOWN:]}"

@@ -23,7 +23,7 @@ void harness_open(const struct gpu_cpu_options *cpu);
 /** The CPU driver is reset, whatever hangs in it; its counters of mistakes must be 0 before. */
 void harness_close(void);
 
-/** The same without a look at the mistakes, for tests that make some. */
+/** Ends without a look at the mistakes, for tests that make some. */
 void harness_close_after_mistakes(void);
 
 bool harness_is_cpu(void);

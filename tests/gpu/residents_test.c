@@ -129,7 +129,7 @@ TEST(the_last_update_is_known_again_and_an_earlier_one_is_refused) {
     second.expect = 1;
     apply(&rig, &first, 1);
     apply(&rig, &second, 1);
-    /* It expects what it found then, which is not what is there now. */
+    /* The job expects what it found then, which is not what is there now. */
     struct resident *resident = attach(&rig, &second, 1);
     assert_true(resident_has_applied(resident));
     assert_int_equal(resident_generation_after(resident), 2);

@@ -48,7 +48,7 @@ static void memory_add(uint64_t address, uint64_t bytes, bool is_pinned) {
     pthread_mutex_unlock(&memory.lock);
 }
 
-/* Its place stays, empty, so that places keep their numbers. */
+/* The place stays, empty, so that places keep their numbers. */
 static void memory_remove(uint64_t address) {
     pthread_mutex_lock(&memory.lock);
     for (size_t i = 0; i < memory.count; i++)
@@ -119,7 +119,7 @@ static const char *secret_hex(void) {
     return hex;
 }
 
-/* Its last words are zero, and then the kernel fills in the one that it got as a value. */
+/* The buffer's last words are zero, and then the kernel fills in the one that it got as a value. */
 static void add_small(struct run *run, const char *entry, int n) {
     char yaml[2048];
     snprintf(yaml, sizeof yaml,

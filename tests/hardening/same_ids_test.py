@@ -18,7 +18,7 @@ SUBMITS = 4
 
 
 def job_of(client, number):
-    """The same id in every client, and another result."""
+    """Gives the same id in every client, and another result."""
     return saxpy(client * JOBS + number) | {"id": f"job-{number}"}
 
 

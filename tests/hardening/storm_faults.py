@@ -287,7 +287,7 @@ class Faults:
         wait_until(has_reloaded, f"{worker.name} reads its configuration again")
 
     def _half_write_configuration(self, worker, chance):
-        """It is not taken, and the whole one is, later. A full disk would refuse that one, too."""
+        """The half is not taken, and later the whole one is. A full disk would refuse that one, too."""
         whole = worker.config.read_bytes()
         with self._disk_lock:
             self._await_reload(worker)

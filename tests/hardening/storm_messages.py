@@ -178,7 +178,7 @@ class Messages:
         return msgpack.unpackb(make(chance, number).value) | {"timeout_ms": MUTANT_TIMEOUT_MS}
 
     def _mutant(self, kind, value, own_fault=("gpu_hang", SUSPENDED)):
-        """It may have come out as a right job, as a wrong one, or as none; launches without end are its own fault."""
+        """A mutant may be a right job, a wrong one, or none; launches without end are its own fault."""
         return self._hostile(kind, value, [OK, ERROR, LETTER], b"mutant", own_fault=frozenset(own_fault))
 
     def _bytes_mutant(self, chance, number):
@@ -318,7 +318,7 @@ class Messages:
                              codes=frozenset(CONVICTIONS | {SUSPENDED}), own_fault=frozenset(CONVICTIONS))
 
     def _poison_array(self, chance, number):
-        """Its culprits are named and have zeros; so many deaths besides may befall it that it fails as a whole."""
+        """The array's culprits are named and have zeros; so many deaths besides may befall it that it fails as a whole."""
         job, y = self._population(number, chance.randint(2, INSTANCES_MAX))
         culprits = tuple(sorted(chance.sample(range(len(y)), chance.randint(1, min(3, len(y) - 1)))))
         health = numpy.ones(len(y), "<u4")

@@ -221,7 +221,7 @@ TEST(who_never_ends_a_question_holds_nobody_up) {
     close(idle);
 }
 
-/* Their questions never end, and each goes on whenever the server looks. */
+/* Clients' questions never end, and each goes on whenever the server looks. */
 TEST(a_crowd_that_asks_slowly_keeps_nobody_from_an_answer) {
     enum { CROWD = 100 };
     char answer[ANSWER_BYTES];

@@ -18,7 +18,7 @@ SOURCE_LINES_MAX = 800
 # Split, so that this file keeps to its own rules.
 OPEN_MARKS = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b")
 # A reader of a comment alone does not know who "it" is.
-PRONOUN = re.compile(r"/\*\*? (They|It|This|These|Those|Its|Their|The same)\b")
+PRONOUN = re.compile(r'(/\*\*? |^\s*# |""")(They|It|This|These|Those|Its|Their|The same)\b')
 HOME_PATHS = re.compile(r"(?<![\w.$}/-])/(home|root|work|Users)/\w")
 
 
@@ -45,7 +45,7 @@ def check_text(name, text):
             found.append(f"{name}:{number}: leaves something open; finish it or open an issue")
         if HOME_PATHS.search(line):
             found.append(f"{name}:{number}: names a path of one machine")
-        if name.startswith("worker/") and PRONOUN.search(line):
+        if name.endswith((".c", ".h", ".py")) and PRONOUN.search(line):
             found.append(f"{name}:{number}: a comment begins with a pronoun; name its subject")
     return found
 

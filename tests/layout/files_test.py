@@ -42,7 +42,8 @@ class Files(unittest.TestCase):
         self.assertEqual([], violations_of({"build/x.c": "", ".cache/x": "", "scripts/__pycache__/x": ""}))
 
     def test_a_comment_that_begins_with_a_pronoun(self):
-        self.assert_finds("worker/base/log.c:1: a comment", {"worker/base/log.c": "/* It is written. */\nint x;\n"})
+        self.assert_finds("worker/base/log.c:1: a comment", {"worker/base/log.c": "/* " "It is written. */\nint x;\n"})
+        self.assert_finds("tests/a_test.py:1: a comment", {"tests/a_test.py": '""' '"Its name."""\n'})
         self.assertEqual([], violations_of({"worker/base/log.c": "/* A line is written. It ends. */\nint x;\n"}))
 
     def test_an_open_mark_and_a_path_of_one_machine(self):

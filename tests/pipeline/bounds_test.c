@@ -112,7 +112,7 @@ TEST(what_is_decoded_counts_as_held) {
     assert_in_range(run->broker.open_max, 1, 64 + 24); /* a group, and what fits */
 }
 
-/* They take no places from others, but memory. */
+/* Jobs that wait take no places from others, but memory. */
 TEST(jobs_that_wait_behind_others_of_their_key_are_bounded_by_their_bytes) {
     struct run *run = *state;
     for (int k = 0; k < 1000; k++) {

@@ -140,7 +140,7 @@ TEST(what_waits_to_be_tried_again_is_answered_at_once) {
     assert_int_equal(run->summary.ok, 1);
 }
 
-/* It may be heard before or after the run fails; most often, before. */
+/* A cancel may be heard before or after the run fails; most often, before. */
 static void cancel_once_it_runs(struct run *run) {
     if (cpu_driver_counters().calls[CPU_launch] == 0) return;
     run->on_poll = NULL;

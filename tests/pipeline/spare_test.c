@@ -68,7 +68,7 @@ static uint64_t count_looks(void) {
     return cpu_driver_counters().calls[CPU_stream_synchronize];
 }
 
-/* It asserts only once the thread has ended, which could end the process, and well. */
+/* The test asserts only once the thread has ended, which could end the process, and well. */
 TEST(its_life_begins_when_it_is_told_and_not_before) {
     pthread_t thread;
     char byte;

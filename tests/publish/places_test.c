@@ -71,7 +71,7 @@ static struct slice write_result(struct message *message) {
     return message->record.payload;
 }
 
-/* The same result of a job where nothing has a place. */
+/* Encodes the same result of a job where nothing has a place. */
 static struct slice write_copied(void) {
     struct result_room room = job->room;
     job->room = (struct result_room){0};

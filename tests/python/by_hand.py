@@ -28,7 +28,7 @@ def start_forked(run):
 
 
 def await_child(pid):
-    """Its status. One that hangs is killed in the end."""
+    """The exit status. One that hangs is killed in the end."""
     until = time.monotonic() + PATIENCE_S
     while time.monotonic() < until:
         ended, status = os.waitpid(pid, os.WNOHANG)

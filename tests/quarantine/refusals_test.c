@@ -118,7 +118,7 @@ TEST(one_that_was_not_decoded_counts_against_its_key) {
     assert_int_equal(check(rig, "alice", "p", "q", &err), ERR_OK);
 }
 
-/* It runs alone, and took so long. */
+/* The job runs alone, and took so long. */
 static void acquit(struct suspects_rig *rig, int64_t offset, uint32_t hung_with, uint64_t ms) {
     struct example example;
     size_t capacity;

@@ -192,7 +192,7 @@ TEST(what_is_committed_is_forgotten_and_nothing_behind_it) {
     assert_int_equal(standing_of(rig, 7), STATE_FREE);
 }
 
-/* It runs, and one culprit is found. */
+/* The array runs, and one culprit is found. */
 static struct state_search *answer_in_part(struct suspects_rig *rig, int64_t offset) {
     const struct position position = at(offset);
     assert_null(bring(rig, offset));

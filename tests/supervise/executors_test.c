@@ -103,7 +103,7 @@ TEST(one_that_is_killed_because_it_does_not_stop_is_told) {
     assert_int_equal(executor->exit_code, CLI_DRAIN);
 }
 
-/* It runs, and its state file is open. */
+/* The executor runs, and its state file is open. */
 static struct state *begin_life(struct executor_rig *rig) {
     const struct state_shape shape = {
         .lanes = rig->settings.lanes + 1, .depth = 1, .batch_jobs = 1};
@@ -125,7 +125,7 @@ static void assert_next_line_says(FILE *log, const char *part) {
     if (strstr(line, part) == NULL) fail_msg("no '%s' in %s", part, line);
 }
 
-/* It began its life, unless its state file says nothing of it, and ends with the code. */
+/* The executor began its life, unless its state file says nothing of it, and ends with the code. */
 static enum standing end_life(struct executor_rig *rig, bool has_begun, int exit_code) {
     struct executor *executor = &rig->executor;
     executor->standing = STANDING_RUNNING;

@@ -143,7 +143,7 @@ TEST(one_that_was_dropped_takes_nothing_over) {
     close(fd);
 }
 
-/* Its executor, or NVML, has told of the device while it waited. */
+/* The spare's executor, or NVML, has told of the device while it waited. */
 TEST(one_of_a_device_that_is_unhealthy_takes_nothing_over_and_ends) {
     struct executor_rig *rig = *state;
     struct executor *executor = &rig->executor;

@@ -5,7 +5,7 @@
 /** No hazard, no memory that was let go too early or written to later, no broken guard. */
 void device_assert_no_mistakes(void);
 
-/** The same, and nothing that was made is still there. */
+/** No mistake was made, and nothing that was made is still there. */
 void device_assert_nothing_left(void);
 
 #endif

@@ -242,7 +242,7 @@ int renameat(int from_folder, const char *from, int to_folder, const char *to) {
 TRUNCATE(ftruncate)
 TRUNCATE(ftruncate64)
 
-/* It returns its error and leaves errno alone. */
+/* Unlike others, this function returns its error and leaves errno alone. */
 #define ALLOCATE(function)                                                                         \
     int function(int fd, off_t offset, off_t bytes) {                                              \
         int fault = fault_of_file(IO_CALL_ALLOCATE, fd);                                           \

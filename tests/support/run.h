@@ -45,7 +45,7 @@ void run_gather(struct run *run);
 /** Ends what the last run left, as a new process would; settings and jobs stay. */
 void run_restart(struct run *run);
 
-/** The same without the jobs. */
+/** Ends what the last run left, and its jobs, too; settings stay. */
 void run_forget(struct run *run);
 
 void run_add_job(struct run *run, const char *yaml);

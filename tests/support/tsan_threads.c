@@ -16,9 +16,10 @@ _Static_assert(sizeof(cnd_t) == sizeof(pthread_cond_t), "cnd_t must be a pthread
 _Static_assert(sizeof(thrd_t) == sizeof(pthread_t), "thrd_t must be a pthread_t");
 _Static_assert(sizeof(once_flag) == sizeof(pthread_once_t), "once_flag must be a pthread_once_t");
 
-/* Its atomics are invisible to the sanitizer, and so is the order that they make, such as that of
- * the last use of a lock before it is freed. What it does with its own memory and locks is left
- * out; the order that its locks and threads make is seen, and so is all of our code that it calls.
+/* The library's atomics are invisible to the sanitizer, and so is the order that they make, such as
+ * that of the last use of a lock before it is freed. What it does with its own memory and locks is
+ * left out; the order that its locks and threads make is seen, and so is all of our code that it
+ * calls.
  */
 const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void) {

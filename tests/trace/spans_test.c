@@ -100,7 +100,7 @@ TEST(a_job_has_a_span_for_each_stage_that_it_reached) {
     assert_true(span_named("send").size > 0);
 }
 
-/* Its last try was submitted, and did not become ready. */
+/* The last try was submitted, and did not become ready. */
 TEST(a_preparation_that_was_left_has_no_span_and_one_that_took_no_time_has) {
     job.ready_ns = job.submitted_ns - 1;
     write_spans(record_job(), 0);

@@ -66,7 +66,7 @@ static enum job_kind draw_kind(const struct account *account) {
     return kind == JOB_OF_RESIDENT && !account->promises.in_order ? JOB_SINGLE : kind;
 }
 
-/* It would have run. */
+/* A job of this kind would have run. */
 static bool may_run(enum job_kind kind) {
     return kind != JOB_OF_UNKNOWN_PROGRAM && kind != JOB_WITHOUT_TIME && kind != JOB_UNDECODABLE &&
            kind < JOB_SENT_BY_CHANCE;
@@ -204,7 +204,7 @@ static struct slice header_of(const struct log_record *record, const char *name)
     return slice_of_text("");
 }
 
-/* The same as the job, and why it has failed. */
+/* A letter says the same as its job, and why that has failed. */
 static bool is_right_letter(
     const struct log_record *record, const struct sent_job *job, size_t number) {
     char code[64];
@@ -240,8 +240,8 @@ static void count_letters(struct account *account, bool ahead) {
         if (cluster_is_visible(log->records[*next])) count_letter(account, log->records[*next]);
 }
 
-/* Those that readers of what is committed can see, or `ahead`, those that are committed behind an
- * open transaction, too. */
+/* Counts answers that readers of what is committed can see, or `ahead`, those that are committed
+ * behind an open transaction, too. */
 static void count_answers(struct account *account, bool ahead) {
     count_letters(account, ahead);
     const struct topic *topic = cluster_find_topic(WORLD_RESULTS);
@@ -307,7 +307,8 @@ static bool is_in_order(const struct account *account, size_t number) {
     return before == NULL || before->place < job->place;
 }
 
-/* It was created, or goes on from where the job before it left it: nothing is applied twice. */
+/* The resident was created, or goes on from where the job before left it: nothing is applied twice.
+ */
 static bool is_applied_once(const struct account *account, size_t number) {
     const struct sent_job *job = &account->jobs[number], *before = NULL;
     if (!account->promises.exactly_once || job->resident.generation == 0) return true;

@@ -28,7 +28,7 @@ void account_allow_repeats(struct account *account);
 /** Sends one more job, of any kind and any key, to a partition of the job topic. */
 void account_send(struct account *account, int32_t partition);
 
-/** The same of this kind and this key. */
+/** Sends one more job of this kind and this key. */
 void account_send_one(
     struct account *account, int32_t partition, enum job_kind kind, const char *key);
 
@@ -40,7 +40,7 @@ bool account_has_poison(const struct account *account);
  * soon: what is sent later must not run. */
 void account_cancel(struct account *account, bool is_prompt);
 
-/** The same of the job that comes next; returns when workers must have heard of it. */
+/** Cancels the job that comes next; returns when workers must have heard of that. */
 void account_cancel_next(struct account *account, bool is_prompt);
 
 /** What was cancelled so far may run: who starts from now on cannot know. */

@@ -101,7 +101,7 @@ void cluster_truncate(struct log *log, int64_t end);
 /** What brokers tell of its id, which is another one each time that it is made. */
 void cluster_tell_id(const struct topic *topic, char *ret, size_t size);
 
-/** They tell none, as old ones do: a zero. */
+/** Makes brokers tell no ids, as old ones do: a zero. */
 void cluster_hide_ids(void);
 
 /* ---- outages ---- */
@@ -139,7 +139,7 @@ void group_leave(struct member *member);
 /** As administrators remove a member, which does not hear of it before its next heartbeat. */
 void group_remove(pid_t process);
 
-/** Its client has gone without a word: the group waits for it until its session is over. */
+/** A member's client has gone without a word: the group waits for it until its session is over. */
 void group_abandon(struct member *member);
 
 /** The client has called poll(). */

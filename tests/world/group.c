@@ -213,7 +213,7 @@ static bool is_over(const struct member *member) {
     return scheduler_now_ns() - member->polled_ns >= member->poll_interval_ns;
 }
 
-/* It may come back as the static member that it is. */
+/* The member may come back as the static one that it is. */
 static bool is_away(const struct member *member) {
     return member->abandoned_ns != UINT64_MAX || scheduler_is_silent(member->process);
 }

@@ -67,7 +67,7 @@ void kafka_read(rd_kafka_t *client, const rd_kafka_topic_partition_list_t *parti
     }
 }
 
-/* It is fetched again. */
+/* The message is fetched again. */
 static void rewind_reading(rd_kafka_t *client, struct reading *reading) {
     drop_fetched(client, reading);
     if (reading->consumed != NO_OFFSET) reading->next = reading->consumed;
@@ -353,7 +353,7 @@ rd_kafka_resp_err_t rd_kafka_commit(
     return code;
 }
 
-/* It is sent and answered when the queue is polled (kafka_client.c). */
+/* The question is sent and answered when the queue is polled (kafka_client.c). */
 rd_kafka_resp_err_t rd_kafka_commit_queue(rd_kafka_t *client,
     const rd_kafka_topic_partition_list_t *partitions, rd_kafka_queue_t *queue,
     void (*on_commit)(rd_kafka_t *, rd_kafka_resp_err_t, rd_kafka_topic_partition_list_t *, void *),

@@ -365,7 +365,7 @@ TEST(a_static_member_that_stops_leaves_the_group_so_that_another_takes_over_at_o
     play_both(stop_static);
 }
 
-/* It comes back shortly before its session would end. */
+/* The worker comes back shortly before its session would end. */
 static bool kill_static(struct scenario *scenario) {
     begin(scenario, 2, true, false);
     struct worker *killed = add_worker(scenario, "killed", "cuLaunchKernel:slow=3600s@2");
@@ -448,7 +448,7 @@ TEST(brokers_that_are_away_cost_time_and_no_job) {
 
 /* ---- members that do not know what they are ---- */
 
-/* It freezes with jobs in its lanes, and wakes when its session is over and all of them are
+/* The worker freezes with jobs in its lanes, and wakes when its session is over and all of them are
  * answered. */
 static bool wake_zombie(struct scenario *scenario) {
     begin(scenario, 2, false, false);
@@ -479,8 +479,8 @@ TEST(
     play_both(wake_zombie);
 }
 
-/* It is removed while it waits for its jobs. Another gets all or some of them, and answers them
- * before they end here. */
+/* The partition is removed while its jobs are waited for. Another gets all or some of them, and
+ * answers them before they end here. */
 static bool remove_member(struct scenario *scenario) {
     begin(scenario, 2, false, false);
     struct worker *removed = add_worker(scenario, "removed", "cuLaunchKernel:slow=15s@*");
@@ -550,7 +550,7 @@ TEST(where_the_commit_stands_behind_the_end_of_the_log_reading_goes_on_there_and
     play_both(lose_end);
 }
 
-/* The same, where jobs add to what the device keeps: the next message has the offset of one that
+/* Here jobs add to what the device keeps: the next message has the offset of one that
  * was applied, and is another. */
 static bool lose_end_of_residents(struct scenario *scenario) {
     begin(scenario, 1, true, true);

@@ -242,7 +242,8 @@ static void set_slots(pid_t process, enum slot_state state) {
         if (world->slots[i].process == process) world->slots[i].state = state;
 }
 
-/* Its threads may still wait for a turn: others must not have their slots before it is reaped. */
+/* Threads of the process may still wait for a turn: others must not have their slots before it is
+ * reaped. */
 static void end_slots(pid_t process) {
     set_slots(process, SLOT_ENDED);
 }

@@ -62,7 +62,7 @@ void worker_make_topics(int32_t partitions);
 /** Starts it, once more too. */
 void worker_start(struct worker *worker);
 
-/** Its configuration is another one, and it is told so. */
+/** Writes another configuration for it, and has it read that. */
 void worker_reload(struct worker *worker, enum worker_edition edition);
 
 /** What a supervisor notes for the next life of one that crashed, and ended with this status. */

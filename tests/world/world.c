@@ -149,7 +149,7 @@ static bool may_be_refused(const struct world *world, int status) {
            (has_full_disk && status == WORKER_LACKS_DISK << 8);
 }
 
-/* The same for those that were refused, after growing waits. */
+/* Starts again those that were refused, after growing waits. */
 static void restart_refused(struct world *world, size_t i) {
     int status;
     uint64_t *again_ns = &world->refusals[i].again_ns;
@@ -491,7 +491,7 @@ static void change_manifest(const char *folder) {
     if (fclose(to) != 0 || fclose(from) != 0) abort();
 }
 
-/* Those that its jobs name, and the same as another edition has them. */
+/* Links the programs that jobs name, and the same as another edition has them. */
 static void link_programs(struct world *world) {
     char saxpy[1024];
     snprintf(world->programs, sizeof world->programs, "%s/programs", world->options->folder);

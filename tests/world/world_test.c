@@ -27,7 +27,7 @@ enum {
 static const uint64_t once_failed[] = {
     26, 33, 63, 75, 349, 1544, 426, 7034, 10611, 20117, 260, 498, 667, 12};
 
-/* Those that this process may use, at most as many as it can count. */
+/* Lists the processors that this process may use, at most as many as there is room for. */
 static size_t list_processors(size_t ret[static PROCESSORS_MAX]) {
     size_t count = 0;
     cpu_set_t allowed;

@@ -39,7 +39,7 @@ class Kept:
 
     @property
     def sent(self) -> Buffer:
-        """The same, as a job has it."""
+        """The buffer as a job has it."""
         return self.described
 
 
@@ -75,7 +75,7 @@ class Static(Kept):
         self._seeding: dict[int, str] = {}  # by partition: the job on its way there that has the bytes
 
     def array(self) -> Array:
-        """Its content."""
+        """The content as an array."""
         return numpy.frombuffer(self._content, self.dtype).reshape(self.shape)
 
     def buffer(self, with_data: bool) -> Buffer:

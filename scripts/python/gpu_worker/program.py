@@ -111,7 +111,7 @@ class Program:
         return f"{self.name}({args})"
 
     def options(self, **options: Any) -> Program:
-        """The same program, called in another way: `elements` or `grid`, `block`, `shared_bytes`, `iterations`;
+        """Returns the program called in another way: `elements` or `grid`, `block`, `shared_bytes`, `iterations`;
         `outputs` as jobs have them; `name`, `key`, `timing`, `timeout_ms`, `deadline_ms`; `instances`: of a map(), how
         many rows go into one job at most, and 1 for a job for each row."""
         changed = dataclasses.replace(self._options, **options)

@@ -49,7 +49,7 @@ class JobFailed(Exception):
         return type(self), (self.result, self.name, self._sizes)
 
     def of(self, name: str) -> JobFailed:
-        """The same, of one row."""
+        """Returns this failure as that of one row."""
         return type(self)(self.result, name, self._sizes)
 
     def arrays(self, store: Optional[Store] = None) -> dict[str, Array]:

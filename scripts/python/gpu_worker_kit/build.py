@@ -12,7 +12,7 @@ from typing import Optional
 
 from .tools import KitError, headers, program_of, run
 
-# The same as in config/programs/gpu_program.cmake. Only fma_f32() fuses multiplications and additions, so that results agree.
+# As config/programs/gpu_program.cmake does it. Only fma_f32() fuses multiplications and additions, so that results agree.
 CLANG_PTX = ["-x", "cuda", "-std=c++17", "--cuda-device-only", "--cuda-gpu-arch=sm_70", "-nocudainc", "-nocudalib",
              "-ffreestanding", "-O3", "-ffp-contract=off", "-Wall", "-Wextra", "-S"]
 NVCC_PTX = ["-x", "cu", "-std=c++17", "-ptx", "-arch=compute_75", "-O3", "-fmad=false"]

@@ -117,7 +117,7 @@ def job_of(program: str, entry: Entry, case: Case, arrays: Mapping[str, Any], la
 
 
 def run_jobs(folder: pathlib.Path, driver: str, texts: list[str]) -> dict[str, dict[str, Any]]:
-    """Their results, by the jobs' ids."""
+    """Results by the jobs' ids."""
     with tempfile.TemporaryDirectory(prefix="gpu-worker-test-") as name:
         room = pathlib.Path(name)
         config = room / "worker.yaml"

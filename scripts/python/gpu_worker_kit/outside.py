@@ -25,7 +25,7 @@ Run = tuple[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any], Mapping[str
 
 
 def three(extents: Sequence[int]) -> list[int]:
-    """The same extents with x, y and z; those that are not given are 1."""
+    """Extents with x, y and z; those that are not given are 1."""
     return [*extents, 1, 1][:3]
 
 

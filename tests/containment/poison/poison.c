@@ -61,7 +61,7 @@ KERNEL(spin, (uint32_t *)y) {
     if (number == 0) y[0] = 0; /* so that no compiler leaves out the loop */
 }
 
-/* The same in milliseconds, however busy the CPUs are. */
+/* Sleeps so many milliseconds, however busy the CPUs are. */
 KERNEL(nap, (uint32_t *)y) {
     NAP(y[0]);
 }

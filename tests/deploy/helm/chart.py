@@ -93,7 +93,7 @@ def crd_schemas():
 
 
 def check_rules(document):
-    """Its specification is a file of rules, which promtool reads, strictly as well."""
+    """The specification is a file of rules, which promtool reads, strictly as well."""
     assert set(document) == {"apiVersion", "kind", "metadata", "spec"}
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as rules:
         yaml.safe_dump(document["spec"], rules)
@@ -111,7 +111,7 @@ def validate(document, crds):
     if key in crds:
         jsonschema.validate(document, crds[key])
     if key in crds or document["kind"] == "PrometheusRule":
-        # Its metadata is that of every object: a ConfigMap of the same metadata stands in for it.
+        # The metadata is that of every object: a ConfigMap of the same metadata stands in for it.
         document = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": document["metadata"]}
     kubernetes_validate.validate(document, KUBERNETES, strict=True)
 

@@ -128,7 +128,7 @@ WRONG = [
     ("topics: {create: {enabled: true}, partitions: 4}", "topics.create.image is empty: name an image with Kafka's tools"),
     ("topics: {create: {enabled: true, image: kafka}}", "topics.create.enabled needs topics.partitions"),
 ]
-# The same with an older cluster.
+# An older cluster refuses as well.
 TOO_OLD = [
     ("gpu: {dra: {enabled: true}}", "1.33.0", "gpu.dra needs Kubernetes 1.34, and this is v1.33.0: use gpu.resource"),
     ("programs: {image: mine}", "1.32.0", "programs.image needs Kubernetes 1.33, and this is v1.32.0: use programs.volume"),

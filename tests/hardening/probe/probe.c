@@ -19,7 +19,7 @@ KERNEL(
     }
 }
 
-/* The same from its own buffer on, without knowing where anything is. */
+/* Looks from its own buffer on, without knowing where anything is. */
 DEVICE void search_from(
     uint32_t *found, const volatile uint64_t *from, uint64_t bytes, uint64_t inverted) {
     uint64_t threads = (uint64_t)grid_dim_x() * block_dim_x();
