@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Which folder of worker/ may include which, that it holds, and that no modules include each other in a cycle.
+"""Which folder of worker/ may include which, that it holds, and that no modules include each other in a cycle, nor those of
+a Python package.
 
 layering.py [ROOT]   checks ROOT/worker; prints file:line and the rule of each violation
 layering.py --table  prints the rules as the table that CONTRIBUTING.md quotes
@@ -197,9 +198,20 @@ def way_back(modules, module):
     return way[::-1]
 
 
-def cycles(includes):
-    """The modules of a folder that include each other, also by way of others."""
-    modules = read_modules(includes)
+def read_python_modules(package):
+    """{module: {module of the same package that it imports: "file:line"}}; imports for types alone count, too."""
+    modules = {f"{package.name}.{source.stem}": {} for source in sorted(package.glob("*.py"))}
+    for source in sorted(package.glob("*.py")):
+        for number, line in enumerate(source.read_text(encoding="utf-8").splitlines(), 1):
+            found = re.match(r"\s*from \.(\w+) import", line)
+            if found:
+                modules[f"{package.name}.{source.stem}"].setdefault(
+                    f"{package.name}.{found[1]}", f"scripts/python/{package.name}/{source.name}:{number}")
+    return modules
+
+
+def cycles(modules):
+    """Modules that include each other, also by way of others."""
     for module in modules:
         way = way_back(modules, module)
         if way:
@@ -214,7 +226,9 @@ def violations(root):
              *stray_calls(worker, WALL_CLOCK, "waits and times are asked of base/condition.h and base/clock.h"),
              *stray_calls(worker, THREADS, "threads are started and joined by base/crew.h"),
              *stray_calls(worker, LOGGING, "errors are returned, and logged by whoever decides what becomes of them"),
-             *cycles(includes)]
+             *cycles(read_modules(includes))]
+    for package in sorted((root / "scripts" / "python").glob("*/")):
+        found += cycles(read_python_modules(package))
     for name, lines in includes.items():
         for number, is_quoted, included in lines:
             rule = (check_own_header if is_quoted else check_library)(name, included)

@@ -86,6 +86,12 @@ class Layering(unittest.TestCase):
         self.assertEqual(["worker/plan/a.c:2: a cycle of includes: plan/a -> plan/b -> plan/a",
                           "worker/plan/b.h:1: a cycle of includes: plan/b -> plan/a -> plan/b"], found)
 
+    def test_modules_of_a_python_package_that_import_each_other_are_found(self):
+        found = violations_of({"plan/a.h": "", "../scripts/python/client/a.py": "from .b import B\n",
+                               "../scripts/python/client/b.py": "if TYPE_CHECKING:\n    from .a import A\n"})
+        self.assertEqual(["scripts/python/client/a.py:1: a cycle of includes: client.a -> client.b -> client.a",
+                          "scripts/python/client/b.py:2: a cycle of includes: client.b -> client.a -> client.b"], found)
+
     def test_a_cycle_over_three_modules_is_found(self):
         files = {"plan/a.h": '#include "plan/b.h"\n', "plan/b.h": "", "plan/b.c": '#include "plan/c.h"\n',
                  "plan/c.h": "", "plan/c.c": '\n#include "plan/a.h"\n'}

@@ -12,8 +12,9 @@ from .blobs import BlobStore, HttpBlobStore, Store
 from .client import Client
 from .files import read_results, write_jobs
 from .futures import Future, MapFuture, as_completed
-from .handles import Resident, Rows, Static, rows
+from .handles import Rows, Static, rows
 from .job import blob, digest, encode, f32, f64, i32, i64, job, static, step, u32, u64, upload, zeros
+from .line import Resident
 from .link import ResultsLost
 from .local import LocalClient, local
 from .program import Program

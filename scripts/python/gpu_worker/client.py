@@ -19,13 +19,12 @@ from .answer import Expected
 from .blobs import Store, open_store
 from .datatypes import little_endian, name_of
 from .futures import Future, MapFuture, Sent, bare
-from .handles import Kept, Resident, Static
+from .handles import Kept, Static
 from .job import Buffer, Job, blob, check, encode, upload
-from .line import Line
+from .line import ATTEMPTS_MAX, Line, Resident, Ticket, code_of
 from .link import Link, POLL_S, ResultsLost
 from .program import Listing, Program, read_listing
 from .result import arrays_of
-from .ticket import ATTEMPTS_MAX, Ticket, code_of
 
 NAME_BYTES_MAX = 200  # an id has 256 at most
 JOB_OVERHEAD_BYTES = 1024

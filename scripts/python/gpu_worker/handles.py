@@ -1,20 +1,17 @@
-"""Arrays that stay on the device: statics and residents."""
+"""Arrays that programs take in other ways than whole and once: statics, and rows; line.py has residents."""
 
 from __future__ import annotations
 
 import dataclasses
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Optional
+from typing import Any, Optional
 
 import numpy
 import numpy.typing
 
 from .datatypes import DTYPES, Array, little_endian
 from .job import Buffer, describe_array, digest
-
-if TYPE_CHECKING:
-    from .line import Line
 
 
 class Kept:
@@ -101,74 +98,3 @@ class Static(Kept):
     def settle(self, id: str, is_ok: bool) -> None:
         self._is_seeded = self._is_seeded or is_ok
         self._seeding = {partition: other for partition, other in self._seeding.items() if other != id}
-
-
-class Resident(Kept):
-    """A buffer on the device that jobs change, for the jobs of one key; as a `with` block it ends when they are answered.
-
-    After a worker has lost it, the client makes it again where it knows what it held: what it was made from while no job
-    has changed it, or what the last job that changed it gave back as a whole. Else its jobs fail with `resident_gone`,
-    and `seed()` says what the next one begins from. Made by `Client.resident()`.
-    """
-
-    def __init__(self, line: Line, label: str, array: numpy.typing.ArrayLike, each: bool = False) -> None:
-        super().__init__(array)
-        self._sent: Buffer = self.described
-        if each:  # array jobs name the part of one instance
-            self._sent = {**describe_array(numpy.asarray(array)[0]), "each": True}
-        self._label = label
-        self._line = line
-        self._renew()
-
-    def _renew(self) -> None:
-        self.name = f"{self._label}.{self._line.draw()}"
-        self._generation = 0  # after the last of its jobs that was answered well
-        self._content_generation = 0  # when it held `_content`
-        self._is_sown = False  # a job that makes it is on its way, or was answered
-
-    @property
-    def line(self) -> Line:
-        return self._line
-
-    @property
-    def sent(self) -> Buffer:
-        return dict(self._sent)
-
-    def seed(self, array: numpy.typing.ArrayLike) -> None:
-        """The next job begins with this array. Raises RuntimeError while jobs are under way."""
-        if describe_array(array) != self._described:
-            raise ValueError(f"resident {self._label} is {self._described}, and not {describe_array(array)}")
-        with self._line.idle():
-            self._content = little_endian(array).tobytes()
-            self._renew()
-
-    def __enter__(self) -> Resident:
-        return self
-
-    def __exit__(self, kind: Any, *_: Any) -> None:
-        if kind is None:
-            self._line.wait()
-
-    # The line calls these, under its lock.
-
-    def is_known(self) -> bool:
-        return self._content_generation == self._generation
-
-    def lose(self) -> None:
-        """The next job creates it again."""
-        self._is_sown = False
-
-    def buffer(self) -> Buffer:
-        named = {**self._sent, "resident": self.name}
-        if self._is_sown:
-            return named
-        self._is_sown = True
-        return {**named, "init": {"data": self._content}}
-
-    def note(self, generation: int, whole: Optional[bytes]) -> None:
-        """A job succeeded. It left this generation; `whole` is the content, if the job read all of it back."""
-        if generation < self._generation:
-            return
-        self._generation = generation
-        if whole is not None:
-            self._content, self._content_generation = whole, generation

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Optional
 
 from .datatypes import Array, little_endian
-from .handles import Resident, Static
+from .handles import Static
 from .job import Job, describe_array
+from .line import Resident
 
 # Brokers and workers take messages of a million bytes by default. This leaves room for the rest of a message.
 MESSAGE_BYTES = 768 * 1024

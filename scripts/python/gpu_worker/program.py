@@ -9,19 +9,16 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Optional, Union
+from typing import Any, Optional, Protocol, Union
 
 import numpy
 
+from .blobs import Store
 from .datatypes import DTYPES, Array, array_of, name_of
-from .futures import Sent
+from .futures import Future, MapFuture, Sent
 from .handles import Kept, Rows
 from .job import Job, Output, describe, job, step
 from .population import Population
-
-if TYPE_CHECKING:
-    from .client import Client
-    from .futures import Future, MapFuture
 
 Listing = Sequence[Mapping[str, Any]]
 
@@ -84,6 +81,17 @@ def _extents(value: Union[int, Sequence[int]]) -> list[int]:
     return [value] if isinstance(value, int) else [int(extent) for extent in value]
 
 
+class Submitter(Protocol):
+    """What a program needs from its client."""
+
+    @property
+    def store(self) -> Optional[Store]: ...
+
+    def submit(self, job: Job, key: Union[None, str, bytes] = None, name: Optional[str] = None) -> Future: ...
+
+    def gather(self, sent: Sequence[Sent]) -> MapFuture: ...
+
+
 class Program:
     """One entry of a program; call it with its arguments by name, and get a Future.
 
@@ -94,7 +102,7 @@ class Program:
     """
 
     def __init__(
-        self, client: Client, listing: Listing, name: str, entry: str = "", options: Options = Options()
+        self, client: Submitter, listing: Listing, name: str, entry: str = "", options: Options = Options()
     ) -> None:
         self._client = client
         self._listing = listing
