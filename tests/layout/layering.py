@@ -21,7 +21,7 @@ LAYERS = {
     "quarantine": ["base", "broker/delivery.h", "state", "job"],
     "key_order": ["base", "job"],
     "program": ["base", "job", "decode/scalar.h", "kernel_cpu.h"],
-    "gpu": ["base", "job", "program"],
+    "gpu": ["base", "job", "program", "cpu_driver/cpu_driver.h"],
     "plan": ["base", "job", "program", "gpu/limits.h"],
     "http": ["base"],
     "blobs": ["base", "http/client.h"],
@@ -42,13 +42,6 @@ LAYERS = {
               "metrics/board.h", "process", "supervise/probe.h", "cli/cli.h", "cli/kept_config.h", "cli/options.h"],
     "cpu_driver": ["base", "gpu/driver.h", "kernel_cpu.h"],
     "main.c": ["base", "cli", "process/inherited.h"],
-}
-
-# Who may include a single file beyond what the table above gives.
-EXCEPTIONS = {
-    "gpu/driver.c": ["cpu_driver/cpu_driver.h"],
-    # Clients are built from the configuration in one place; they themselves have options of their own.
-    "broker/connect.h": ["settings/settings.h"],
 }
 
 # Headers of libraries, and the only places that include them.
@@ -85,7 +78,7 @@ THREADS = {r"\bpthread_(create|join|setname_np)\(": ["base/crew.c", "cpu_driver/
 
 # Who logs: whoever decides what becomes of a failure, once. Everybody else returns errors and stays silent.
 LOGGING = {r"\blog_(line|error)\(": ["base/log.h", "base/log.c", "base/log_line.h", "base/log_line.c",
-                                     "base/invariant.c", "broker/connect.c", "quarantine", "metrics/reporter.c",
+                                     "base/invariant.c", "quarantine", "metrics/reporter.c",
                                      "pipeline", "supervise", "cli"]}
 
 # What a folder must not reach even through the headers that it may include: planning stays plain arithmetic.
@@ -118,7 +111,7 @@ def check_own_header(name, included):
     folder = folder_of(name)
     if folder not in LAYERS:
         return f"worker/{folder} is not in the table of tests/layout/layering.py"
-    allowed = [folder, *LAYERS[folder], *EXCEPTIONS.get(name, [])]
+    allowed = [folder, *LAYERS[folder]]
     if matches(included, allowed):
         return None
     return f'{folder} may include {", ".join(allowed)}, not "{included}"'
@@ -244,7 +237,6 @@ def violations(root):
 def table():
     rows = ["| folder | may include, besides itself |", "| --- | --- |"]
     rows += [f'| `{folder}` | {" ".join(f"`{item}`" for item in allowed)} |' for folder, allowed in LAYERS.items()]
-    rows += [f'| `{name}`, alone | {" ".join(f"`{item}`" for item in allowed)} |' for name, allowed in EXCEPTIONS.items()]
     rows += ["", "| library header | included only in |", "| --- | --- |"]
     rows += [f'| `{name}` | {" ".join(f"`{item}`" for item in places)} |' for name, places in LIBRARIES.items()]
     return "\n".join(rows)

@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 
 #include "base/pulse.h"
-#include "broker/connect.h"
 #include "cpu_driver/cpu_driver.h"
+#include "pipeline/connect.h"
 #include "pipeline/executor.h"
 #include "pipeline/fitness.h"
 #include "state/crash.h"

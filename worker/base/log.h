@@ -2,8 +2,8 @@
  * Errors in the log (log_line.h), on one line each.
  *
  * A failure is logged once, by the code that decides what happens next: in pipeline/, quarantine/,
- * supervise/, cli/, broker/connect.c and metrics/reporter.c. All other code returns errors and does
- * not log. Threads: any.
+ * supervise/, cli/ and metrics/reporter.c. All other code returns errors and does not log. Threads:
+ * any.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H

@@ -10,7 +10,7 @@
 #include "bench/job.h"
 #include "bench/kafka_baseline.h"
 #include "bench/table.h"
-#include "broker/connect.h"
+#include "pipeline/connect.h"
 
 enum { PARTITIONS = 8, NAME_SIZE = 96, FIRST_RESULT_MS = 60000, READ_MS = 1000 };
 

@@ -1,9 +1,9 @@
 /* gpu-worker check: reports everything that is wrong with a configuration and its programs. */
 #include <stdio.h>
 
-#include "broker/connect.h"
 #include "cli/cli.h"
 #include "cli/options.h"
+#include "pipeline/connect.h"
 #include "pipeline/fitness.h"
 #include "settings/quote.h"
 #include "settings/settings.h"

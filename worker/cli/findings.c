@@ -7,11 +7,11 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "broker/connect.h"
 #include "broker/dead_letter.h"
 #include "cli/ids.h"
 #include "cli/status_document.h"
 #include "decode/print.h"
+#include "pipeline/connect.h"
 
 enum { POLL_MS = 200, SILENCE_MS = 60000 };
 

@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "base/signals.h"
-#include "broker/connect.h"
 #include "broker/dead_letter.h"
 #include "cli/cli.h"
 #include "cli/codes.h"
@@ -14,6 +13,7 @@
 #include "cli/when.h"
 #include "decode/print.h"
 #include "decode/print_json.h"
+#include "pipeline/connect.h"
 #include "settings/quote.h"
 
 static const char about[] =

@@ -7,8 +7,8 @@
 #ifndef CLI_RUN_H
 #define CLI_RUN_H
 
-#include "broker/connect.h"
 #include "cli/kept_config.h"
+#include "pipeline/connect.h"
 #include "pipeline/fitness.h"
 #include "supervise/probe.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "broker/connect.h"
+#include "pipeline/connect.h"
 
 enum {
     ON_THEIR_WAY_MAX = 1000,

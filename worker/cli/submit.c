@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 #include "base/yaml.h"
-#include "broker/connect.h"
 #include "cli/cli.h"
 #include "cli/job_set.h"
 #include "cli/local_job.h"
@@ -16,6 +15,7 @@
 #include "decode/npy.h"
 #include "decode/print.h"
 #include "decode/print_json.h"
+#include "pipeline/connect.h"
 
 static const char about[] =
     "Sends a job that is written as YAML and prints its result; fails where the job fails. `-` is "

@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "base/signals.h"
 #include "base/wire.h"
-#include "broker/connect.h"
 #include "broker/dead_letter.h"
 #include "cli/cli.h"
 #include "cli/codes.h"
@@ -13,6 +12,7 @@
 #include "cli/message.h"
 #include "cli/options.h"
 #include "cli/when.h"
+#include "pipeline/connect.h"
 
 static const char about[] =
     "Follows a topic, topics.results if none is named, and prints every message decoded, with "

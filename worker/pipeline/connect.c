@@ -1,4 +1,4 @@
-#include "broker/connect.h"
+#include "pipeline/connect.h"
 
 #include <inttypes.h>
 #include <stdio.h>

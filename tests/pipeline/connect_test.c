@@ -1,5 +1,5 @@
 /* The clients that settings ask for: of the embedded broker, and of files. */
-#include "broker/connect.h"
+#include "pipeline/connect.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "broker/clients.h"
 #include "broker/embedded.h"
-#include "kafka_harness.h"
+#include "broker/kafka_harness.h"
 #include "support/at_once.h"
 #include "support/run.h"
 #include "support/scratch.h"

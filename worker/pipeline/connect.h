@@ -1,14 +1,14 @@
 /**
  * Creates sources and sinks from the configuration: Kafka, the embedded broker, or files.
  *
- * In broker/, only this file knows the settings: the clients have options of their own, and are
- * tested without a configuration. It is not in pipeline/, because commands and the benchmark create
- * the same clients. Events that the clients recover from are logged here.
+ * The clients of broker/ have options of their own, and are tested without a configuration.
+ * Commands and the benchmark create the same clients. Events that the clients recover from are
+ * logged here.
  *
  * Lifetime: source and sinks go to executor_run(), which owns them; the rest to connection_fini().
  */
-#ifndef BROKER_CONNECT_H
-#define BROKER_CONNECT_H
+#ifndef PIPELINE_CONNECT_H
+#define PIPELINE_CONNECT_H
 
 #include "broker/committed.h"
 #include "broker/reader.h"
