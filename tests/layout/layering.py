@@ -193,13 +193,13 @@ def way_back(modules, module):
 
 def read_python_modules(package):
     """{module: {module of the same package that it imports: "file:line"}}; imports for types alone count, too."""
-    modules = {f"{package.name}.{source.stem}": {} for source in sorted(package.glob("*.py"))}
+    modules = {}
     for source in sorted(package.glob("*.py")):
+        imported = modules[f"{package.name}.{source.stem}"] = {}
         for number, line in enumerate(source.read_text(encoding="utf-8").splitlines(), 1):
-            found = re.match(r"\s*from \.(\w+) import", line)
-            if found:
-                modules[f"{package.name}.{source.stem}"].setdefault(
-                    f"{package.name}.{found[1]}", f"scripts/python/{package.name}/{source.name}:{number}")
+            found = re.match(r"\s*from \.(\w*) import (.*)", line)
+            for other in (found[1] or found[2]).split(", ") if found else []:
+                imported.setdefault(f"{package.name}.{other}", f"scripts/python/{package.name}/{source.name}:{number}")
     return modules
 
 

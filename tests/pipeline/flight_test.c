@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/crew.h"
+#include "support/wait.h"
 #include "testing.h"
 
 enum { UNKNOWN = 1000, WAIT_MS = 60000 };
@@ -63,42 +64,49 @@ static void break_off(struct flight *flight) {
     (void)flight_fail(flight, &err);
 }
 
-static void change(void *context, uint32_t index) {
-    static void (*const changes[])(struct flight *) = {
-        end_one, let_in_more, flight_end_room, break_off};
-    struct flight *flight = context;
-    bool is_waited_for = false;
-    while (!is_waited_for) {
-        flight_lock(flight);
-        is_waited_for = flight->waiters > 0;
-        flight_unlock(flight);
-    }
-    changes[flight->holding](flight);
+static uint32_t count_waiters(struct flight *flight) {
+    flight_lock(flight);
+    uint32_t waiters = flight->waiters;
+    flight_unlock(flight);
+    return waiters;
 }
 
-/* Which of them, `holding` says, since nothing else counts there. */
-static void wait_for(uint64_t which) {
+struct waiter {
     struct flight flight;
+    uint64_t waited_ns;
+};
+
+static void wait_for_change(void *context, uint32_t index) {
+    struct waiter *waiter = context;
+    flight_lock(&waiter->flight);
+    uint64_t begun_ns = clock_ns();
+    flight_wait(&waiter->flight, WAIT_MS);
+    waiter->waited_ns = clock_ns() - begun_ns;
+    flight_unlock(&waiter->flight);
+}
+
+static void assert_wakes(void (*change)(struct flight *flight)) {
+    struct waiter waiter;
     struct crew *crew;
     struct error err;
-    flight_init(&flight, UNKNOWN);
-    (void)flight_begin(&flight, 1, 0);
-    flight_begin_room(&flight);
-    flight.holding = which;
+    flight_init(&waiter.flight, UNKNOWN);
+    (void)flight_begin(&waiter.flight, 1, 0);
+    flight_begin_room(&waiter.flight);
     const struct crew_options options = {
-        .name = "change", .count = 1, .run = change, .context = &flight};
-    flight_lock(&flight);
+        .name = "wait", .count = 1, .run = wait_for_change, .context = &waiter};
     assert_int_equal(crew_start(&options, &crew, &err), ERR_OK);
-    uint64_t begun_ns = clock_ns();
-    flight_wait(&flight, WAIT_MS);
-    assert_true(clock_ns() - begun_ns < WAIT_MS * 1000000ull);
-    flight_unlock(&flight);
+    WAIT_FOR(count_waiters(&waiter.flight), ==, 1);
+    change(&waiter.flight);
     crew_join(&crew);
-    flight_fini(&flight);
+    assert_true(waiter.waited_ns < WAIT_MS * 1000000ull);
+    flight_fini(&waiter.flight);
 }
 
 TEST(whoever_waits_hears_when_a_message_ends_when_the_limit_moves_and_of_a_failure) {
-    for (uint64_t which = 0; which < 4; which++) wait_for(which);
+    assert_wakes(end_one);
+    assert_wakes(let_in_more);
+    assert_wakes(flight_end_room);
+    assert_wakes(break_off);
 }
 
 TEST_MAIN() {

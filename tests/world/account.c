@@ -132,6 +132,7 @@ static void cancel(struct account *account, size_t number, bool is_prompt) {
     struct slice bytes = job_encode_cancel(number);
     const struct log_record record = {.payload = bytes.data, .payload_size = bytes.size};
     int32_t count = cluster_find_topic(WORLD_CONTROL)->partition_count;
+    /* of one partition none is drawn: a world whose topic does not grow stays what it was */
     int32_t partition = count > 1 ? (int32_t)scheduler_draw((uint64_t)count) : 0;
     (void)cluster_append(cluster_find_log(WORLD_CONTROL, partition), &record);
     account->jobs[number].may_be_cancelled = true;

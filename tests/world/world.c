@@ -230,11 +230,13 @@ static void go_down(struct world *world) {
     cluster_go_down_until(scheduler_now_ns() + ms * 1000000u);
 }
 
-static void add_partition(struct world *world) {
-    int32_t count = jobs_topic()->partition_count + 1;
-    if (count > PARTITIONS_MAX) return;
-    tell(world, "the job topic has %" PRId32 " partitions", count);
-    cluster_add_partitions(WORLD_JOBS, count);
+/* False: it has as many as it may have. */
+static bool add_partition(struct world *world, const char *topic) {
+    int32_t count = cluster_find_topic(topic)->partition_count + 1;
+    if (count > PARTITIONS_MAX) return false;
+    tell(world, "%s has %" PRId32 " partitions", topic, count);
+    cluster_add_partitions(topic, count);
+    return true;
 }
 
 /* As a tool does that mirrors the group's offsets: an earlier offset, and the text of the last. */
@@ -305,11 +307,8 @@ static void cancel_job(struct world *world) {
 }
 
 static void add_control_partition(struct world *world) {
-    int32_t count = cluster_find_topic(WORLD_CONTROL)->partition_count + 1;
-    if (count > PARTITIONS_MAX) return;
-    tell(world, "the control topic has %" PRId32 " partitions", count);
-    cluster_add_partitions(WORLD_CONTROL, count);
-    account_cancel_next(world->account, are_cancels_prompt(world));
+    if (add_partition(world, WORLD_CONTROL))
+        account_cancel_next(world->account, are_cancels_prompt(world));
 }
 
 /* For so long that workers see it, also where topics have no ids. */
@@ -396,7 +395,7 @@ static bool let_happen(struct world *world) {
     case WORLD_STOPS: return stop_worker(world);
     case WORLD_FREEZES: freeze_worker(world); break;
     case WORLD_OUTAGES: go_down(world); break;
-    case WORLD_PARTITIONS: add_partition(world); break;
+    case WORLD_PARTITIONS: (void)add_partition(world, WORLD_JOBS); break;
     case WORLD_MOVES:
         if (!world->exactly_once) move_commit(world);
         break;

@@ -196,7 +196,7 @@ static enum err measure_hits(
     fit_settings(bench, EACH_BYTES, ROOM);
     enum err code = run_feed(bench, &feed, WARM_UP, &run, err);
     uint64_t jobs = code == ERR_OK ? jobs_of(bench, run.ns) : 0;
-    if (jobs < COLD) jobs = COLD; /* of a few, those that others had just before are too many */
+    if (jobs < COLD) jobs = COLD; /* hits of a few jobs are no share */
     for (unsigned round = 0; round < table->rounds && code == ERR_OK; round++)
         for (size_t i = 0; i < HITS && code == ERR_OK; i++) {
             feed = feed_of(store, &hits[i]);

@@ -3,9 +3,9 @@
  * and how many of their jobs hold memory of the pools, or wait for some. Whoever waits for room, or
  * for the end, waits here. Private to pipeline/.
  *
- * Units: messages, jobs, bytes. Lifetime: flight_init() to flight_fini(). Threads: any. Nobody else
- * takes the lock, but who decides by more than these counts: intake.c, serial.c, and the quarantine
- * (quarantine/suspects.h), which keeps its suspects under it.
+ * Units: messages, jobs, bytes. Lifetime: flight_init() to flight_fini(). Threads: any. Only these
+ * functions change the counts. Who reads several at once holds the lock (flight_lock()); the
+ * quarantine keeps its suspects and fetches under it as well (quarantine/suspects.h).
  */
 #ifndef PIPELINE_FLIGHT_H
 #define PIPELINE_FLIGHT_H
@@ -62,11 +62,11 @@ void flight_release(struct flight *flight, uint64_t count);
 void flight_begin_room(struct flight *flight);
 void flight_end_room(struct flight *flight);
 
-/** How many jobs came to an end, and that the source was left before its own. */
+/** Adds to the summary of the run: jobs that ended, and whether nothing is left to take. */
 void flight_tally(struct flight *flight, uint64_t ok, uint64_t errors);
 void flight_note_complete(struct flight *flight, bool is_complete);
 
-/** Tells all who wait that there may be room for other bytes. */
+/** The limit of `bytes` is another one: there may be room now. */
 void flight_set_bytes_max(struct flight *flight, uint64_t bytes_max);
 
 /** The run fails. True: with this error, which is the first. */

@@ -145,7 +145,7 @@ class Link:
         return list(topic.partitions)
 
     def _range(self, partition: int) -> tuple[int, int]:
-        """The first offset of a partition, and its end at this moment. When the first fetch asks, a result may have come already."""
+        """The first offset of a partition and its end now. When the first fetch asks, a result may have come already."""
         place = confluent_kafka.TopicPartition(self._results, partition)
         low, high = self._consumer.get_watermark_offsets(place, timeout=REQUEST_TIMEOUT_S)
         return int(low), int(high)
