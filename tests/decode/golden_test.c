@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #include "base/file.h"
-#include "decode/cancel.h"
+#include "decode/control_message.h"
 #include "decoding.h"
 
 enum { PATH_SIZE = 4096, FILE_BYTES_MAX = 1 << 20 };
@@ -40,9 +40,10 @@ static enum err decode_answerable(struct slice payload, struct error *err) {
 }
 
 static enum err decode_control(struct slice payload, struct error *err) {
-    struct slice id = {0};
-    enum err code = cancel_decode(payload, &id, err);
-    return code != ERR_OK || id.size > 0 ? code : ERR_INTERNAL;
+    struct control_message message = {.action = CONTROL_NONE};
+    enum err code = control_message_decode(payload, &message, err);
+    bool is_whole = message.id.size > 0 && message.action != CONTROL_NONE;
+    return code != ERR_OK || is_whole ? code : ERR_INTERNAL;
 }
 
 typedef enum err decode_function(struct slice payload, struct error *err);

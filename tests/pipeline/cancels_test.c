@@ -20,12 +20,13 @@ static int tear_down(void **state) {
 static bool add(struct cancels *cancels, const char *id, uint64_t at_ms, uint64_t now_ms) {
     struct error err;
     bool forgot;
-    assert_int_equal(cancels_add(cancels, slice_of_text(id), at_ms, now_ms, &forgot, &err), ERR_OK);
+    const struct control_message message = {slice_of_text(id), CONTROL_CANCEL};
+    assert_int_equal(cancels_add(cancels, &message, at_ms, now_ms, &forgot, &err), ERR_OK);
     return forgot;
 }
 
 static bool has(struct cancels *cancels, const char *id, uint64_t now_ms) {
-    return cancels_has(cancels, slice_of_text(id), now_ms);
+    return cancels_find(cancels, slice_of_text(id), now_ms) == CONTROL_CANCEL;
 }
 
 TEST(an_id_is_known_for_its_time_to_live) {

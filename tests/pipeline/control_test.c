@@ -3,7 +3,7 @@
 #include "broker/embedded.h"
 #include "broker/producer.h"
 #include "cpu_driver/cpu_driver.h"
-#include "decode/cancel.h"
+#include "decode/control_message.h"
 #include "support/run.h"
 #include "testing.h"
 
@@ -61,12 +61,17 @@ static void publish(struct slice payload) {
     sink_destroy(sink);
 }
 
-static void cancel(const char *id) {
+static void ask(enum control_action action, const char *id) {
+    const struct control_message message = {slice_of_text(id), action};
     struct error err;
-    uint8_t bytes[CANCEL_BYTES_MAX];
+    uint8_t bytes[CONTROL_MESSAGE_BYTES_MAX];
     size_t size;
-    assert_int_equal(cancel_encode(slice_of_text(id), bytes, &size, &err), ERR_OK);
+    assert_int_equal(control_message_encode(&message, bytes, &size, &err), ERR_OK);
     publish(slice_of(bytes, size));
+}
+
+static void cancel(const char *id) {
+    ask(CONTROL_CANCEL, id);
 }
 
 static void open_control(struct run *run) {
@@ -176,6 +181,62 @@ TEST(what_waits_in_its_line_is_answered_when_its_turn_comes) {
     assert_int_equal(run->summary.ok, 2);
 }
 
+/* --- long jobs --- */
+
+/* Without an end of its own. */
+static void add_endless(struct run *run) {
+    run_set_text(&run->settings.programs.dir, MIX_FOLDER);
+    run_add_job(run,
+        "id: long\nbuffers: {state: {bytes: 8}, done: {bytes: 4}}\n"
+        "steps: [{program: mix, entry: draw, args: [state, done, {u32: 0}], grid: [1]}]\n"
+        "outputs: [{buffer: state}]\nrepeat: 4294967295\nuntil: {buffer: done}\n");
+}
+
+static enum control_action asked;
+
+static void ask_once_it_runs(struct run *run) {
+    if (cpu_driver_counters().calls[CPU_launch] < 10) return;
+    run->on_poll = NULL;
+    ask(asked, "long");
+}
+
+TEST(a_long_job_that_is_to_stop_ends_with_what_it_has) {
+    struct run *run = *state;
+    msgpack_unpacked unpacked;
+    add_endless(run);
+    asked = CONTROL_STOP;
+    run->on_poll = ask_once_it_runs;
+    open_control(run);
+    run_execute_ok(run);
+    assert_int_equal(run->summary.ok, 1);
+    msgpack_object result = run_unpack_result(run, "long", &unpacked);
+    uint32_t rounds = (uint32_t)msgpack_get(&result, "rounds")->via.u64;
+    assert_memory_equal(msgpack_get(&result, "ended")->via.str.ptr, "stop", 4);
+    const msgpack_object *output = &msgpack_get(&result, "outputs")->via.array.ptr[0];
+    assert_memory_equal(msgpack_get(output, "data")->via.bin.ptr, &rounds, sizeof rounds);
+    msgpack_unpacked_destroy(&unpacked);
+}
+
+TEST(a_long_job_is_cancelled_while_it_runs) {
+    struct run *run = *state;
+    add_endless(run);
+    asked = CONTROL_CANCEL;
+    run->on_poll = ask_once_it_runs;
+    open_control(run);
+    run_execute_ok(run);
+    assert_cancelled(run, "long");
+}
+
+TEST(a_long_job_that_is_to_stop_before_it_has_begun_is_cancelled) {
+    struct run *run = *state;
+    add_endless(run);
+    ask(CONTROL_STOP, "long");
+    open_control(run);
+    run_execute_ok(run);
+    assert_cancelled(run, "long");
+    assert_int_equal(cpu_driver_counters().launches, 0);
+}
+
 static void stop_after_some_polls(struct run *run) {
     static int polls;
     run->stop = polls++ == 10;
@@ -204,6 +265,9 @@ TEST_MAIN() {
         F(what_waits_to_be_tried_again_is_answered_at_once),
         F(what_is_cancelled_while_it_runs_is_not_tried_again),
         F(what_waits_in_its_line_is_answered_when_its_turn_comes),
+        F(a_long_job_that_is_to_stop_ends_with_what_it_has),
+        F(a_long_job_is_cancelled_while_it_runs),
+        F(a_long_job_that_is_to_stop_before_it_has_begun_is_cancelled),
         F(no_job_is_taken_before_it_is_known_what_was_cancelled_and_a_stop_is_heeded),
     };
     return cmocka_run_group_tests(tests, start_broker, stop_broker);

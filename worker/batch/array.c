@@ -123,35 +123,13 @@ static enum err spool_instances(struct spool *spool, uint64_t at, const uint8_t 
 
 enum err array_assemble(const struct job *slice, size_t output, const uint8_t *bytes,
     uint64_t stride, struct error *err) {
-    const struct job *array = slice->array;
+    const struct job *array = slice->array != NULL ? slice->array : slice; /* a long one */
     uint64_t size = slice->outputs[output].bytes, at = size * slice->slice.first;
     if (array->spools[output] != NULL)
         return spool_instances(
             array->spools[output], at, bytes, size, stride, slice->slice.count, err);
     pack(job_output_place(array, output) + at, bytes, size, stride, slice->slice.count);
     return ERR_OK;
-}
-
-/* What the slices took together; of times on the host and of waits, each one's. */
-static void merge_telemetry(struct job_telemetry *array, const struct job_telemetry *slice) {
-    const struct job_telemetry before = *array;
-    const struct batch_telemetry *batch = &before.batch;
-    *array = *slice; /* what the whole array asks for stands in each */
-    array->slices = before.slices + 1;
-    if (before.slices > 0 && before.queue_ns < array->queue_ns) array->queue_ns = before.queue_ns;
-    array->stage_ns += before.stage_ns;
-    array->enqueue_ns += before.enqueue_ns;
-    array->wait_ns += before.wait_ns;
-    array->device_ns += before.device_ns;
-    if (before.wall_ns > array->wall_ns) array->wall_ns = before.wall_ns;
-    array->batch.jobs += batch->jobs;
-    array->batch.uploads += batch->uploads;
-    array->batch.readbacks += batch->readbacks;
-    array->batch.h2d_bytes += batch->h2d_bytes;
-    array->batch.d2h_bytes += batch->d2h_bytes;
-    array->batch.launches += batch->launches;
-    array->batch.coalesced_launches += batch->coalesced_launches;
-    array->batch.sync_points += batch->sync_points;
 }
 
 void array_note_run(struct job *array, const struct job *slice) {
@@ -164,7 +142,7 @@ bool array_merge(struct job *array, const struct job *slice) {
     progress->in_flight--;
     array_note_run(array, slice);
     if (slice->outcome.telemetry.batch.id != 0)
-        merge_telemetry(&outcome->telemetry, &slice->outcome.telemetry);
+        telemetry_merge(&outcome->telemetry, &slice->outcome.telemetry);
     if (slice->outcome.code == ERR_OK) {
         progress->instances_ok += slice->slice.count;
     } else {

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/invariant.h"
 #include "batch/array.h"
+#include "batch/chunk.h"
 #include "batch/coalesce.h"
 #include "batch/enqueue.h"
 #include "batch/graphs.h"
@@ -111,7 +112,7 @@ static uint64_t sharing_run(const struct batch *batch, bool is_guarded) {
  * may have nothing else to send. */
 static uint64_t upload_bytes(const struct batch *batch, bool is_guarded) {
     uint64_t inputs = batch->start[GROUP_OUTPUT], all = batch->start[GROUP_COUNT];
-    bool is_slice = batch->items[0].job->array != NULL;
+    bool is_slice = job_is_slice(batch->items[0].job);
     bool has_zeroes = !is_guarded && !is_slice && inputs > 0 && all - inputs <= ZEROES_MAX;
     return has_zeroes ? all : inputs;
 }
@@ -167,7 +168,7 @@ static bool can_map(const struct batch *batch) {
 /* Slices are assembled. */
 static bool has_room(const struct batch *batch) {
     const struct job *job = batch->items[0].job;
-    bool has = job->array == NULL && job->room.bytes > 0;
+    bool has = !job_is_slice(job) && job->room.bytes > 0;
     INVARIANT(!has || batch->count == 1, "a job whose result has a room is alone in its batch");
     return has;
 }
@@ -198,6 +199,39 @@ static void note_slabs(
 static uint64_t find_kept(const struct batch *batch, uint64_t run) {
     bool is_there = run != 0 && run == batch->shared_run && batch->use.device.bytes > 0;
     return is_there ? batch->items[0].job->plan->group_bytes[GROUP_INPUT] : 0;
+}
+
+/* Flags between two chunks, outputs in the end. */
+static uint64_t long_readback_bytes(const struct batch *batch, const struct long_job *long_job) {
+    const struct job *job = batch->items[0].job;
+    if (long_job->chunk == 0) return readback_bytes(batch);
+    if (!long_job->has_until) return 0;
+    return extent_buffer_bytes(&job->plan->buffers[long_job->until], job_slice_count(job));
+}
+
+/* The device memory is the job's own from its first chunk on. Nothing is packed with others, so
+ * that a chunk needs host memory only for what it moves. */
+static enum err fit_long_job(struct batch *batch, struct long_job *long_job, struct error *err) {
+    const struct batch_context *context = batch->context;
+    struct pool_block block = {long_job->address, long_job->bytes};
+    uint64_t upload = batch->table_bytes, slab = context->slab_bytes;
+    enum err code = ERR_OK;
+    if (long_job->bytes == 0)
+        code = statics_acquire_memory(
+            context->statics, context->device_counters, batch->start[GROUP_COUNT], &block, err);
+    if (code != ERR_OK) return code;
+    long_job->address = block.address;
+    long_job->bytes = block.bytes;
+    if (!long_job->is_on_device) upload = batch->upload_bytes + batch->write_bytes;
+    batch->is_placed = has_room(batch) && long_job->chunk == 0;
+    batch->is_mapped = false;
+    batch->kept_bytes = batch->shared_run = 0;
+    batch->origin = pool_block_device(&block);
+    batch->memory = &batch->slabs;
+    uint64_t readback = long_readback_bytes(batch, long_job);
+    if (!batch->is_placed && upload <= slab && readback <= slab) return ERR_OK;
+    batch->memory = &batch->large;
+    return acquire_memory(context, 0, upload, readback, &batch->large, err);
 }
 
 static enum err fit_memory(struct batch *batch, bool is_guarded, struct error *err) {
@@ -245,6 +279,8 @@ static void fail_all(struct batch *batch, enum err code, const struct error *err
 static void note(const struct batch *batch, uint64_t span_ns) {
     const struct batch_context *context = batch->context;
     uint64_t longest_ms = 0;
+    const struct long_job *long_job = batch->items[0].job->long_job;
+    if (long_job != NULL) span_ns = chunk_allowance_ns(long_job);
     for (size_t i = 0; i < batch->count; i++) {
         const struct job *job = batch->items[i].job;
         if (job->timeout_ms > longest_ms) longest_ms = job->timeout_ms;
@@ -252,7 +288,8 @@ static void note(const struct batch *batch, uint64_t span_ns) {
             &job->delivery->position, job->retry_count + 1);
     }
     state_launch(context->state, context->lane, batch->slot, (uint32_t)batch->count,
-        batch->telemetry.id, longest_ms * 1000000 + (batch->count > 1 ? span_ns : 0));
+        batch->telemetry.id,
+        longest_ms * 1000000 + (batch->count > 1 || long_job != NULL ? span_ns : 0));
 }
 
 void batch_recycle(struct batch *batch) {
@@ -267,6 +304,11 @@ void batch_leave(struct batch *batch) {
     batch->has_entered = false;
 }
 
+static void note_on_device(const struct batch *batch, struct long_job *long_job) {
+    long_job->is_on_device = true;
+    if (long_job->chunk > 0) long_job->rows_on_device = batch->items[0].rows;
+}
+
 static enum err begin(struct batch *batch, struct job *const *jobs, size_t count, uint64_t span_ns,
     bool is_guarded, uint64_t id, struct error *err) {
     batch->count = count;
@@ -277,8 +319,13 @@ static enum err begin(struct batch *batch, struct job *const *jobs, size_t count
         outcome_begin(&jobs[i]->outcome);
     }
     batch->begun_ns = clock_ns();
+    struct long_job *long_job = jobs[0]->long_job;
+    enum err code = ERR_OK;
+    if (long_job != NULL) code = chunk_begin(jobs[0], batch->begun_ns, err);
+    if (code != ERR_OK) return code;
     lay_out(batch, is_guarded);
-    enum err code = fit_memory(batch, is_guarded, err);
+    code =
+        long_job != NULL ? fit_long_job(batch, long_job, err) : fit_memory(batch, is_guarded, err);
     if (code != ERR_OK) return code;
     profile_push("stage");
     code = stage_batch(batch, err);
@@ -299,6 +346,7 @@ static enum err begin(struct batch *batch, struct job *const *jobs, size_t count
     batch->enqueued_ns = clock_ns();
     if (err_is_sticky(code)) return code;
     if (code != ERR_OK) fail_all(batch, code, err);
+    else if (long_job != NULL) note_on_device(batch, long_job);
     else if (batch->memory == &batch->slabs) batch->shared_run = sharing_run(batch, is_guarded);
     batch->telemetry.sync_points = 1;
     /* Whatever was enqueued must be over before the slabs are used again, failed or not. */
@@ -377,11 +425,12 @@ static void leave_room(struct batch *batch) {
 static enum err collect_outputs(
     struct batch *batch, const struct batch_item *item, struct error *err) {
     struct job *job = item->job;
-    if (job->array != NULL) {
+    if (job_is_slice(job)) {
         enum err code = ERR_OK;
         for (size_t i = 0; i < job->output_count && code == ERR_OK; i++)
             code = array_assemble(job, i, find_output(batch, item, i),
                 job->plan->buffers[job->outputs[i].buffer].stride, err);
+        if (job->array == NULL) job->outcome.outputs = job->found; /* a long one is whole now */
         return code;
     }
     for (size_t i = 0; i < job->output_count; i++)
@@ -391,16 +440,22 @@ static enum err collect_outputs(
     return ERR_OK;
 }
 
+/* Of a job that takes several batches: its receipt sums them. */
+static bool is_part(const struct job *job) {
+    return job_is_slice(job) || job->long_job != NULL;
+}
+
 static struct job_telemetry describe(
     const struct batch *batch, const struct job *job, uint64_t done_ns) {
     const struct plan *plan = job->plan;
     bool is_run = !job->is_applied; /* else it only reads */
+    uint64_t rounds = job->long_job != NULL ? job->long_job->instance_rounds : 1;
     return (struct job_telemetry){
         .h2d_bytes =
             (is_run ? plan->h2d_bytes : 0) + job->static_bytes_uploaded + job->init_bytes_uploaded,
         .d2h_bytes = plan->d2h_bytes,
-        .param_bytes = is_run ? plan->param_bytes : 0,
-        .kernel_launches = is_run ? plan->kernel_launches : 0,
+        .param_bytes = is_run ? plan->param_bytes * rounds : 0,
+        .kernel_launches = is_run ? plan->kernel_launches * rounds : 0,
         .static_hits = job->static_hits,
         .static_misses = job->static_misses,
         .static_bytes_saved = job->static_bytes_saved,
@@ -412,9 +467,21 @@ static struct job_telemetry describe(
         .wait_ns = done_ns - batch->enqueued_ns,
         .wall_ns = done_ns - job->delivery->received_ns,
         .instances = job->instances,
-        .slices = job->array != NULL,
+        .slices = is_part(job),
         .is_timed = is_run && job->timing,
         .batch = batch->telemetry};
+}
+
+/* So far: what the whole of a long job has asked for is known in the end. */
+static void merge_chunk(struct job *job) {
+    telemetry_merge(&job->long_job->telemetry, &job->outcome.telemetry);
+    job->outcome.telemetry = job->long_job->telemetry;
+}
+
+static void end_chunk(const struct batch *batch, struct job *job, uint64_t done_ns) {
+    const uint8_t *flags = pool_block_pinned(&batch->memory->readback).data;
+    uint64_t stride = job->plan->buffers[job->long_job->until].stride;
+    chunk_end(job, flags, stride, done_ns - batch->staged_ns);
 }
 
 static enum err settle(
@@ -422,6 +489,7 @@ static enum err settle(
     struct job *job = item->job;
     struct outcome *outcome = &job->outcome;
     outcome->telemetry = describe(batch, job, done_ns);
+    if (job->long_job != NULL) merge_chunk(job);
     if (outcome->code == ERR_OK && outcome->telemetry.is_timed)
         outcome->code = event_elapsed_ns(batch->context->device, item->timing.started,
             item->timing.stopped, &outcome->telemetry.device_ns, &outcome->err);
@@ -429,6 +497,10 @@ static enum err settle(
     if (outcome->code == ERR_OK && batch->guarded != NULL)
         outcome->code = guards_check(batch, &outcome->err);
     if (outcome->code != ERR_OK) return err_is_sticky(outcome->code) ? outcome->code : ERR_OK;
+    if (job->long_job != NULL && job->long_job->chunk > 0) {
+        end_chunk(batch, job, done_ns);
+        return ERR_OK;
+    }
     job->run = RUN_DONE;
     if (job->plan->resident_count > 0) outcome->generations = job->generations;
     outcome->code = collect_outputs(batch, item, &outcome->err);
@@ -442,8 +514,7 @@ enum err batch_finish(struct batch *batch, struct error *err) {
     if (code != ERR_OK) return code;
     state_fence(batch->context->state, batch->context->lane, batch->slot);
     uint64_t done_ns = clock_ns();
-    bool is_slice = batch->items[0].job->array != NULL;
-    account_batch(batch->context->counters, &batch->telemetry, is_slice);
+    account_batch(batch->context->counters, &batch->telemetry, is_part(batch->items[0].job));
     for (size_t i = 0; i < batch->count && code == ERR_OK; i++)
         code = settle(batch, &batch->items[i], done_ns, err);
     return code;

@@ -6,7 +6,7 @@ enum { CELL_BYTES = 8 };
 
 bool coalesce_can(const struct job *job) {
     const struct plan *plan = job->plan;
-    if ((plan->job->timing && job->array == NULL) || job->is_applied) return false;
+    if ((plan->job->timing && !job_is_slice(job)) || job->is_applied) return false;
     for (size_t i = 0; i < plan->launch_count; i++) {
         const struct plan_launch *launch = &plan->launches[i];
         bool is_flat = launch->grid[1] == 1 && launch->grid[2] == 1 && !launch->cooperative;
@@ -34,12 +34,12 @@ static uint64_t step_bytes(const struct plan_launch *launch, size_t jobs) {
 /* A single instance is launched as a job is. */
 static uint32_t rows_of_slice(const struct job *job) {
     uint32_t count = job_slice_count(job);
-    return job->array != NULL && count > 1 && coalesce_can(job) ? count : 0;
+    return job_is_slice(job) && count > 1 && coalesce_can(job) ? count : 0;
 }
 
-static uint64_t table_bytes(const struct plan *plan, size_t jobs) {
+uint64_t coalesce_table_bytes(const struct plan *plan, size_t rows) {
     uint64_t bytes = 0;
-    for (size_t i = 0; i < plan->launch_count; i++) bytes += step_bytes(&plan->launches[i], jobs);
+    for (size_t i = 0; i < plan->launch_count; i++) bytes += step_bytes(&plan->launches[i], rows);
     return plan_aligned(bytes);
 }
 
@@ -51,12 +51,14 @@ void coalesce_lay_out(struct batch *batch) {
         const struct job *first = batch->items[i].job;
         batch->items[i].table = batch->table_bytes;
         batch->items[i].rows = rows_of_slice(first);
-        batch->table_bytes += table_bytes(first->plan, batch->items[i].rows);
-        while (first->array == NULL && coalesce_can(first) && end < batch->count &&
-               coalesce_can(batch->items[end].job) &&
+        batch->table_bytes += coalesce_table_bytes(first->plan, batch->items[i].rows);
+        if (first->long_job != NULL && batch->items[i].rows > 0)
+            batch->items[i].rows = first->long_job->live_count;
+        while (!job_is_slice(first) && first->long_job == NULL && coalesce_can(first) &&
+               end < batch->count && coalesce_can(batch->items[end].job) &&
                plan_same_signature(first->plan, batch->items[end].job->plan))
             batch->items[end++].is_coalesced = true;
-        if (end - i > 1) batch->table_bytes += table_bytes(first->plan, end - i);
+        if (end - i > 1) batch->table_bytes += coalesce_table_bytes(first->plan, end - i);
         i = end;
     }
 }
@@ -95,7 +97,12 @@ static uint64_t stride_of(
     return arg->kind == ARG_BUFFER ? item->job->plan->buffers[arg->buffer].stride : 0;
 }
 
-/* The first row as of a job, the others by their distance from it. */
+/* Of a long job those that are done have no row. */
+static uint32_t instance_of(const struct job *job, uint32_t row) {
+    return job->long_job != NULL ? job->long_job->live[row] : row;
+}
+
+/* The first instance's row as of a job, the others by their distance from it. */
 static void stage_slice(const struct batch *batch, const struct batch_item *item) {
     struct pinned_block upload = pool_block_pinned(&batch->memory->upload);
     const struct plan *plan = item->job->plan;
@@ -108,9 +115,12 @@ static void stage_slice(const struct batch *batch, const struct batch_item *item
             const struct job_arg *arg = &launch->args[k];
             uint64_t first = row[k], stride = stride_of(item, launch, arg);
             bool is_scalar = arg->each != NULL && arg->kind != ARG_WORDS;
-            for (uint32_t i = 0; i < item->rows; i++)
-                row[i * cells + k] =
-                    is_scalar ? job_arg_bits(arg, item->job->slice.first + i) : first + i * stride;
+            for (uint32_t i = 0; i < item->rows; i++) {
+                uint32_t instance = instance_of(item->job, i);
+                row[i * cells + k] = is_scalar
+                                         ? job_arg_bits(arg, item->job->slice.first + instance)
+                                         : first + instance * stride;
+            }
         }
         row += cells * item->rows;
     }
@@ -129,7 +139,13 @@ static void stage_run(const struct batch *batch, const struct coalesced_run *run
         }
 }
 
+bool coalesce_has_new_rows(const struct batch *batch) {
+    const struct long_job *long_job = batch_long_job(batch);
+    return long_job != NULL && batch->items[0].rows != long_job->rows_on_device;
+}
+
 void coalesce_stage(const struct batch *batch) {
+    if (!batch_starts(batch) && !coalesce_has_new_rows(batch)) return;
     for (size_t i = 0; i < batch->count;) {
         struct coalesced_run run = coalesced_run_at(batch, i);
         if (run.count > 1) stage_run(batch, &run);

@@ -43,8 +43,15 @@ struct coalesced_run coalesced_run_at(const struct batch *batch, size_t first);
  */
 uint32_t coalesce_jobs_at_once(const struct job *job, uint32_t multiprocessors);
 
+/** Whether the batch's long job needs another table than the device has: without the rows of
+ * instances that have become done. */
+bool coalesce_has_new_rows(const struct batch *batch);
+
 /** Writes all tables into the upload slab. */
 void coalesce_stage(const struct batch *batch);
+
+/** Of the tables of a run of so many rows. */
+uint64_t coalesce_table_bytes(const struct plan *plan, size_t rows);
 
 /** The device address of the rows of one step. */
 CUdeviceptr coalesced_rows(const struct batch *batch, const struct coalesced_run *run, size_t step);

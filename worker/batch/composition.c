@@ -15,7 +15,7 @@ bool composition_same_signature(const struct job *a, const struct job *b) {
 }
 
 bool composition_runs_alone(const struct job *job) {
-    return job->retry_count > 0;
+    return job->retry_count > 0 || job->long_job != NULL;
 }
 
 bool composition_same_group(const struct job *a, const struct job *b) {

@@ -45,7 +45,7 @@ bool composition_is_uneven(const struct state *state, const struct job *job);
  * jobs. */
 uint64_t composition_allowance(struct job *const *jobs, size_t count, uint64_t span_ns);
 
-/** A job that failed before shares no batch. */
+/** A job that failed before shares no batch, nor does a long one. */
 bool composition_runs_alone(const struct job *job);
 
 /** Whether two slow jobs may share a batch. */

@@ -90,6 +90,14 @@ static enum err enqueue_inputs(struct batch *batch, struct error *err) {
         batch->start[GROUP_COUNT] - batch->upload_bytes, err);
 }
 
+/* What changes between the chunks of a long job. */
+static enum err enqueue_rows(struct batch *batch, struct error *err) {
+    const struct batch_item *item = &batch->items[0];
+    if (!coalesce_has_new_rows(batch)) return ERR_OK;
+    return copy_up(batch, batch->origin + item->table, item->table,
+        coalesce_table_bytes(item->job->plan, item->rows), err);
+}
+
 /* Fills first, writes over them: the order that the message format promises. A write has no pad:
  * what lies behind it is its buffer's own. */
 static enum err enqueue_fills_and_writes(
@@ -196,11 +204,17 @@ static enum err enqueue_launch(struct batch *batch, const struct batch_item *ite
     return code;
 }
 
+/* Of this visit to the device. */
+static uint32_t rounds_of(const struct job *job) {
+    return job->long_job != NULL ? job->long_job->chunk : job->repeat;
+}
+
 static enum err enqueue_instance(
     struct batch *batch, const struct batch_item *item, uint32_t instance, struct error *err) {
     const struct plan *plan = item->job->plan;
+    uint32_t rounds = rounds_of(item->job);
     enum err code = ERR_OK;
-    for (uint32_t n = 0; n < plan->job->repeat; n++)
+    for (uint32_t n = 0; n < rounds && code == ERR_OK; n++)
         for (size_t i = 0; i < plan->launch_count && code == ERR_OK; i++)
             code = enqueue_launch(
                 batch, item, &plan->launches[i], &item->job->kernels[i], instance, err);
@@ -210,10 +224,11 @@ static enum err enqueue_instance(
 /* Instances that share no launches run one after the other. */
 static enum err enqueue_instances(
     struct batch *batch, const struct batch_item *item, struct error *err) {
+    const struct long_job *long_job = item->job->long_job;
     enum err code = ERR_OK;
-    uint32_t count = job_slice_count(item->job);
+    uint32_t count = long_job != NULL ? long_job->live_count : job_slice_count(item->job);
     for (uint32_t i = 0; i < count && code == ERR_OK; i++)
-        code = enqueue_instance(batch, item, i, err);
+        code = enqueue_instance(batch, item, long_job != NULL ? long_job->live[i] : i, err);
     return code;
 }
 
@@ -237,9 +252,11 @@ static enum err launch_run(
 
 static enum err launch_steps(
     struct batch *batch, const struct coalesced_run *run, struct error *err) {
-    const struct plan *plan = batch->items[run->first].job->plan;
+    const struct job *job = batch->items[run->first].job;
+    const struct plan *plan = job->plan;
+    uint32_t rounds = rounds_of(job);
     enum err code = ERR_OK;
-    for (uint32_t n = 0; n < plan->job->repeat; n++)
+    for (uint32_t n = 0; n < rounds && code == ERR_OK; n++)
         for (size_t step = 0; step < plan->launch_count && code == ERR_OK; step++)
             code = launch_run(batch, run, step, err);
     return code;
@@ -253,15 +270,21 @@ static enum err enqueue_launches(
     return code == ERR_OK ? flush_launches(batch, err) : code;
 }
 
+/* Else it only reads its outputs. */
+static bool runs(const struct job *job) {
+    return !job->is_applied && rounds_of(job) > 0;
+}
+
 /* A job, or a slice. */
 static enum err enqueue_alone(
     struct batch *batch, const struct coalesced_run *run, struct error *err) {
     struct batch_item *item = &batch->items[run->first];
     const struct device *device = batch->context->device;
     CUstream stream = batch->context->stream;
-    if (item->job->is_applied) return ERR_OK;
     bool is_timed = item->job->timing;
-    enum err code = enqueue_fills_and_writes(batch, item, err);
+    enum err code = ERR_OK;
+    if (!runs(item->job)) return ERR_OK;
+    if (batch_starts(batch)) code = enqueue_fills_and_writes(batch, item, err);
     if (code == ERR_OK && is_timed && item->timing.started == NULL)
         code = timing_pair_take(batch->context->leases, &item->timing, err);
     if (code == ERR_OK && is_timed) code = event_record(device, item->timing.started, stream, err);
@@ -356,8 +379,20 @@ static enum err read_unpacked(struct batch *batch, struct error *err) {
     return code;
 }
 
+/* Which instances of a long job are done. */
+static enum err read_flags(
+    struct batch *batch, const struct long_job *long_job, struct error *err) {
+    const struct batch_item *item = &batch->items[0];
+    const struct plan_buffer *place = &item->job->plan->buffers[long_job->until];
+    if (!long_job->has_until) return ERR_OK;
+    return copy_back(batch, 0, batch_address(batch, item, long_job->until),
+        extent_buffer_bytes(place, job_slice_count(item->job)), err);
+}
+
 static enum err enqueue_readback(struct batch *batch, struct error *err) {
+    const struct long_job *long_job = batch_long_job(batch);
     enum err code = ERR_OK;
+    if (long_job != NULL && long_job->chunk > 0) return read_flags(batch, long_job, err);
     if (batch->guarded != NULL) code = read_guarded(batch, err);
     else if (!batch->is_placed) code = read_packed(batch, err);
     if (code != ERR_OK) return code;
@@ -374,7 +409,8 @@ static void count_mapped(struct batch *batch) {
 
 enum err enqueue_batch(struct batch *batch, struct error *err) {
     enum err code = await_statics(batch, err);
-    if (code == ERR_OK && !batch->is_mapped) code = enqueue_inputs(batch, err);
+    if (code == ERR_OK && !batch_starts(batch)) code = enqueue_rows(batch, err);
+    else if (code == ERR_OK && !batch->is_mapped) code = enqueue_inputs(batch, err);
     if (code == ERR_OK) code = enqueue_jobs(batch, err);
     if (code == ERR_OK && batch->is_mapped) count_mapped(batch);
     else if (code == ERR_OK) code = enqueue_readback(batch, err);

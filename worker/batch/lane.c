@@ -7,6 +7,7 @@
 #include "base/crew.h"
 #include "base/pulse.h"
 #include "batch/array.h"
+#include "batch/chunk.h"
 #include "batch/composition.h"
 #include "batch/ready.h"
 #include "gpu/event.h"
@@ -129,9 +130,11 @@ static struct ready_batch take_jobs(struct lane *lane) {
 
 /* --- batches --- */
 
-/* A batch says how long its jobs take, from when the lane's stream was free for it. */
+/* A batch says how long its jobs take, from when the lane's stream was free for it. A chunk of a
+ * long job takes as long as was planned for it. */
 static void learn(struct lane *lane, const struct batch *batch, uint64_t done_ns) {
     bool is_ok = true;
+    if (batch_long_job(batch) != NULL) return;
     for (size_t i = 0; i < batch->count; i++)
         is_ok = is_ok && lane->done[i]->outcome.code == ERR_OK;
     uint64_t from = batch->staged_ns > lane->last_done_ns ? batch->staged_ns : lane->last_done_ns;
@@ -169,10 +172,13 @@ static enum err finish_oldest(struct lane *lane, struct error *err) {
     learn(lane, batch, done_ns);
     leave_slow(lane, lane->in_flight - 1);
     lane->last_done_ns = done_ns;
-    bool is_slice = lane->done[0]->array != NULL; /* its outputs are with its array */
-    if (!is_slice) options->on_done(options->context, lane->done, count);
+    struct job *first = lane->done[0];
+    bool is_slice = first->array != NULL; /* its outputs are with its array */
+    bool goes_on = first->long_job != NULL && !chunk_was_last(first);
+    if (!is_slice && !goes_on) options->on_done(options->context, lane->done, count);
     batch_recycle(batch);
-    if (is_slice) end_slice(lane, lane->done[0]);
+    if (is_slice) end_slice(lane, first);
+    else if (goes_on) ready_put_back(options->ready, first);
     else options->on_released(options->context, count);
     lane->oldest = (lane->oldest + 1) % options->depth;
     lane->in_flight--;

@@ -85,6 +85,17 @@ struct batch {
     uint64_t begun_ns, staged_ns, enqueued_ns;
 };
 
+/** The long job that has the batch to itself; NULL: there is none. */
+static inline struct long_job *batch_long_job(const struct batch *batch) {
+    return batch->items[0].job->long_job;
+}
+
+/** Whether the buffers of the batch's jobs get their start values: of a long job only once. */
+static inline bool batch_starts(const struct batch *batch) {
+    const struct long_job *long_job = batch_long_job(batch);
+    return long_job == NULL || !long_job->is_on_device;
+}
+
 /** Device and pinned bytes that a job takes in a batch; a lane adds jobs while they fit its slab.
  */
 uint64_t batch_job_bytes(const struct plan *plan);

@@ -257,6 +257,14 @@ void ready_push(struct ready *ready, struct job *const *jobs, size_t count) {
     pthread_mutex_unlock(&ready->lock);
 }
 
+void ready_put_back(struct ready *ready, struct job *job) {
+    pthread_mutex_lock(&ready->lock);
+    job_move(job, JOB_READY);
+    ready_policy_add(&ready->policy, &job, 1);
+    wake_a_lane(ready);
+    pthread_mutex_unlock(&ready->lock);
+}
+
 void ready_close(struct ready *ready) {
     pthread_mutex_lock(&ready->lock);
     ready->is_closed = true;

@@ -25,6 +25,9 @@
  * launches. Slices and slow jobs take turns, too. When it is the turn of a slow one, lanes with
  * batches in flight take nothing more, until one of them is empty for it.
  *
+ * A long job (chunk.h) is taken chunk by chunk, alone, as a slow job is: between two chunks it
+ * stands behind the others.
+ *
  * Jobs of kernels that are known to be uneven (state/state.h) are slow ones, however quick they
  * were: COMPOSITION_UNEVEN_MAX share a batch, and the watchdog allows them all of their time-outs.
  *
@@ -56,6 +59,10 @@ void ready_destroy(struct ready *ready);
 
 /** Adds jobs; not after ready_close(). */
 void ready_push(struct ready *ready, struct job *const *jobs, size_t count);
+
+/** A long job that has run a chunk waits for its next one, also after ready_close(): its lane goes
+ * on until the queue is empty. */
+void ready_put_back(struct ready *ready, struct job *job);
 
 /**
  * `count` messages of `bytes` altogether wait to be admitted: decoded, planned, and pushed here as

@@ -398,7 +398,7 @@ struct ready_batch ready_policy_take_short(struct ready_policy *policy, struct j
 void ready_policy_add(struct ready_policy *policy, struct job *const *jobs, size_t count) {
     bool has_quick = false;
     for (size_t i = 0; i < count; i++) {
-        if (jobs[i]->instances > 0) {
+        if (jobs[i]->instances > 0 && jobs[i]->long_job == NULL) {
             array_reset(jobs[i]);
             add(&policy->arrays, jobs[i]);
         } else if (is_quick(policy, jobs[i])) {

@@ -153,6 +153,7 @@ enum err stage_batch(const struct batch *batch, struct error *err) {
     enum err code = ERR_OK;
     struct pinned_block upload = pool_block_pinned(&batch->memory->upload);
     coalesce_stage(batch);
+    if (!batch_starts(batch)) return ERR_OK;
     if (batch->is_mapped) set_mapped(batch, &upload);
     else set_zeroes(batch, &upload);
     for (size_t i = 0; i < batch->count && code == ERR_OK; i++) {

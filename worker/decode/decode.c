@@ -27,6 +27,8 @@ static const struct field job_fields[] = {
     {KEY("steps"), REQUIRED, parse_steps, 0},
     {KEY("repeat"), OPTIONAL, parse_count_u32, offsetof(struct job, repeat)},
     {KEY("outputs"), REQUIRED, parse_outputs, 0},
+    {KEY("until"), OPTIONAL, parse_until, 0},
+    {KEY("time_ms"), OPTIONAL, parse_time, 0},
     {KEY("timing"), OPTIONAL, parse_bool, offsetof(struct job, timing)},
     {KEY("deadline_ms"), OPTIONAL, parse_count_u64, offsetof(struct job, deadline_unix_ms)},
     {KEY("timeout_ms"), OPTIONAL, parse_count_u32, offsetof(struct job, timeout_ms)},
@@ -45,12 +47,25 @@ static enum err check_version(struct walk *walk, const struct wire_value *map) {
     return ERR_OK;
 }
 
+/* A long job that names no end of its own would have one that nobody meant. */
+static enum err check_repeat(struct walk *walk) {
+    struct job *job = walk->job;
+    if (job->long_job != NULL && job->repeat == 0)
+        return walk_fail(walk, ERR_BAD_JOB, "send \"repeat\", or neither \"until\" nor \"time_ms\"",
+            "is a long job that does not say how many rounds it runs at most");
+    if (job->repeat == 0) job->repeat = 1;
+    return ERR_OK;
+}
+
 static enum err check_launches(struct walk *walk) {
     const struct job *job = walk->job;
     uint64_t launches = 0;
     for (size_t i = 0; i < job->step_count; i++)
         if (__builtin_add_overflow(launches, job->steps[i].iterations, &launches))
             launches = UINT64_MAX;
+    if (job->long_job != NULL)
+        return walk_limit(walk, launches, walk->limits->launches_max,
+            "launches a round (the sum of iterations)", "limits.launches_per_job");
     if (__builtin_mul_overflow(launches, job->repeat, &launches)) launches = UINT64_MAX;
     return walk_limit(walk, launches, walk->limits->launches_max,
         "launches (repeat x the sum of iterations)", "limits.launches_per_job");
@@ -79,8 +94,8 @@ static enum err parse_job(struct walk *walk, const struct wire_value *root) {
     if (code != ERR_OK) return code;
     code = check_version(walk, root);
     if (code != ERR_OK) return code;
-    walk->job->repeat = 1;
     code = walk_map(walk, root, FIELDS(job_fields), walk->job, found);
+    if (code == ERR_OK) code = check_repeat(walk);
     if (code != ERR_OK) return code;
     code = check_launches(walk);
     if (code == ERR_OK) code = check_timeout(walk);

@@ -14,7 +14,7 @@
 
 enum {
     WALK_DEPTH_MAX = 8, /* the deepest place: steps, [i], args, [j], words, [k] */
-    FIELDS_MAX = 12,    /* of one kind of map */
+    FIELDS_MAX = 16,    /* of one kind of map */
     NAME_BYTES_MAX = 128,
     ID_BYTES_MAX = 256,
     TOPIC_BYTES_MAX = 249, /* Kafka's own limit */

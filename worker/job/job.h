@@ -18,6 +18,7 @@
 #include "base/list.h"
 #include "base/shared.h"
 #include "broker/delivery.h"
+#include "job/long_job.h"
 #include "job/outcome.h"
 #include "job/request.h"
 
@@ -35,10 +36,11 @@
     X(WAITING_FOR_KEY, "waiting for its key", IN(DECODED) | IN(OVER))                              \
     /* with prepare/: fetches, loads, uploads; or waits for a static that another job brings */    \
     X(PREPARING, "preparing", IN(READY) | IN(RETRYING) | IN(ANSWERED) | IN(OVER))                  \
-    /* waits for a lane, or for memory */                                                          \
+    /* waits for a lane, or for memory; a long job also between two chunks */                      \
     X(READY, "ready", IN(ON_DEVICE) | IN(RETRYING) | IN(ANSWERED) | IN(OVER))                      \
     /* in a batch */                                                                               \
-    X(ON_DEVICE, "on the device", IN(UPLOADING) | IN(RETRYING) | IN(ANSWERED) | IN(OVER))          \
+    X(ON_DEVICE, "on the device",                                                                  \
+        IN(READY) | IN(UPLOADING) | IN(RETRYING) | IN(ANSWERED) | IN(OVER))                        \
     /* its outputs go to the blob store */                                                         \
     X(UPLOADING, "uploading", IN(RETRYING) | IN(ANSWERED) | IN(OVER))                              \
     /* waits for its next try */                                                                   \
@@ -135,8 +137,9 @@ struct job {
     const struct job_buffer *buffers;
     size_t step_count;
     const struct job_step *steps;
-    uint32_t repeat;    /* >= 1 */
-    uint32_t instances; /* of an array; 0: a single job */
+    uint32_t repeat;           /* >= 1; of a long job: at most so many rounds */
+    struct long_job *long_job; /* NULL: it runs in one visit to the device */
+    uint32_t instances;        /* of an array; 0: a single job */
     size_t output_count;
     const struct job_output *outputs;
     bool timing;
@@ -229,9 +232,14 @@ void job_destroy(struct job *job); /* NULL is fine */
 /** Starts the arena, which has held nothing yet. */
 void job_init_arena(struct job *job, size_t reserved_max);
 
+/** Whether a batch runs instances of an array: a slice, or all of a long one. */
+static inline bool job_is_slice(const struct job *job) {
+    return job->slice.count > 0;
+}
+
 /** How many instances a batch runs of it: those of the slice, 1 of a single job. */
 static inline uint32_t job_slice_count(const struct job *job) {
-    return job->array != NULL ? job->slice.count : 1;
+    return job_is_slice(job) ? job->slice.count : 1;
 }
 
 /* Of all instances: they fit 64 bits, as decoding has found. */

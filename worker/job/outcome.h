@@ -67,6 +67,10 @@ static inline void outcome_begin(struct outcome *outcome) {
     outcome->generations = NULL;
 }
 
+/** Adds what one of a job's batches took to what those before it did: of a slice, or of a chunk of
+ * a long job. Times on the host and waits are each one's. */
+void telemetry_merge(struct job_telemetry *total, const struct job_telemetry *part);
+
 /** An array some of whose instances have failed has outputs, and an error. */
 static inline bool outcome_has_outputs(const struct outcome *outcome) {
     return outcome->code == ERR_OK || outcome->code == ERR_INSTANCES_FAILED;

@@ -11,6 +11,7 @@ struct cancel {
     struct hash_node node;
     struct cancel *newer;
     uint64_t expires_ms;
+    enum control_action action;
     size_t id_size;
     uint8_t id[];
 };
@@ -43,7 +44,7 @@ static struct cancel *find(const struct cancels *cancels, uint64_t hash, struct 
 }
 
 static void count(struct cancels *cancels, int change) {
-    /* relaxed: as cancels_has() reads it */
+    /* relaxed: as cancels_find() reads it */
     atomic_fetch_add_explicit(&cancels->count, (size_t)change, memory_order_relaxed);
 }
 
@@ -61,10 +62,12 @@ static void forget_expired(struct cancels *cancels, uint64_t now_ms) {
     while (cancels->oldest != NULL && cancels->oldest->expires_ms <= now_ms) forget_oldest(cancels);
 }
 
-static bool append(struct cancels *cancels, uint64_t hash, struct slice id, uint64_t ends) {
+static bool append(
+    struct cancels *cancels, uint64_t hash, const struct control_message *message, uint64_t ends) {
+    struct slice id = message->id;
     struct cancel *cancel = malloc(sizeof *cancel + id.size);
     if (cancel == NULL) return false;
-    *cancel = (struct cancel){.expires_ms = ends, .id_size = id.size};
+    *cancel = (struct cancel){.expires_ms = ends, .action = message->action, .id_size = id.size};
     if (id.size > 0) memcpy(cancel->id, id.data, id.size);
     hash_table_add(&cancels->by_id, &cancel->node, hash);
     if (cancels->newest != NULL) cancels->newest->newer = cancel;
@@ -74,21 +77,22 @@ static bool append(struct cancels *cancels, uint64_t hash, struct slice id, uint
     return true;
 }
 
-enum err cancels_add(struct cancels *cancels, struct slice id, uint64_t at_ms, uint64_t now_ms,
-    bool *forgot, struct error *err) {
-    uint64_t hash = hash_more(HASH_START, id), expires_ms = at_ms + cancels->ttl_ms;
+enum err cancels_add(struct cancels *cancels, const struct control_message *message, uint64_t at_ms,
+    uint64_t now_ms, bool *forgot, struct error *err) {
+    uint64_t hash = hash_more(HASH_START, message->id), expires_ms = at_ms + cancels->ttl_ms;
     bool is_added = true;
     *forgot = false;
     if (expires_ms <= now_ms) return ERR_OK;
     pthread_mutex_lock(&cancels->lock);
     forget_expired(cancels, now_ms);
-    struct cancel *cancel = find(cancels, hash, id);
+    struct cancel *cancel = find(cancels, hash, message->id);
     if (cancel != NULL) {
+        if (cancel->action < message->action) cancel->action = message->action;
         if (cancel->expires_ms < expires_ms) cancel->expires_ms = expires_ms;
     } else {
         *forgot = cancels_count(cancels) == cancels->ids_max;
         if (*forgot) forget_oldest(cancels);
-        is_added = append(cancels, hash, id, expires_ms);
+        is_added = append(cancels, hash, message, expires_ms);
     }
     pthread_mutex_unlock(&cancels->lock);
     if (is_added) return ERR_OK;
@@ -96,15 +100,16 @@ enum err cancels_add(struct cancels *cancels, struct slice id, uint64_t at_ms, u
         "give the process more memory, or lower cancels.ids_max", "no memory for a cancel");
 }
 
-bool cancels_has(struct cancels *cancels, struct slice id, uint64_t now_ms) {
+enum control_action cancels_find(struct cancels *cancels, struct slice id, uint64_t now_ms) {
     /* relaxed: a cancel that comes this moment may be met or not; the lock orders the rest */
-    if (cancels_count(cancels) == 0) return false;
+    if (cancels_count(cancels) == 0) return CONTROL_NONE;
     uint64_t hash = hash_more(HASH_START, id);
     pthread_mutex_lock(&cancels->lock);
     const struct cancel *cancel = find(cancels, hash, id);
-    bool has = cancel != NULL && cancel->expires_ms > now_ms;
+    enum control_action action =
+        cancel != NULL && cancel->expires_ms > now_ms ? cancel->action : CONTROL_NONE;
     pthread_mutex_unlock(&cancels->lock);
-    return has;
+    return action;
 }
 
 size_t cancels_count(struct cancels *cancels) {

@@ -7,7 +7,6 @@
 #include "base/crew.h"
 #include "base/log_limit.h"
 #include "base/pulse.h"
-#include "decode/cancel.h"
 #include "pipeline/cancels.h"
 #include "pipeline/retries.h"
 #include "state/crash.h"
@@ -60,17 +59,18 @@ static uint64_t cancelled_ms(const struct delivery *delivery, uint64_t now_ms) {
 
 static void take(struct control *control, const struct delivery *delivery) {
     struct error err;
-    struct slice id;
+    struct control_message message;
     bool forgot = false;
     uint64_t now_ms = clock_unix_ms();
-    enum err code = cancel_decode(delivery->payload, &id, &err);
+    enum err code = control_message_decode(delivery->payload, &message, &err);
     if (code == ERR_OK)
         code = cancels_add(
-            control->cancels, id, cancelled_ms(delivery, now_ms), now_ms, &forgot, &err);
+            control->cancels, &message, cancelled_ms(delivery, now_ms), now_ms, &forgot, &err);
     if (code != ERR_OK) log_refused(delivery, &err);
     else
-        log_event(LOG_DEBUG, &(struct log_fields){.event = "cancelled", .job = id},
-            "cancelled: %.*s", SLICE_TEXT(id));
+        log_event(LOG_DEBUG, &(struct log_fields){.event = "cancelled", .job = message.id},
+            "%s: %.*s", message.action == CONTROL_STOP ? "to stop" : "cancelled",
+            SLICE_TEXT(message.id));
     if (forgot) log_forgot();
 }
 
@@ -150,6 +150,6 @@ bool control_has_caught_up(const struct control *control) {
     return control == NULL || atomic_load_explicit(&control->has_caught_up, memory_order_acquire);
 }
 
-bool control_has_cancelled(const struct control *control, struct slice id) {
-    return control != NULL && cancels_has(control->cancels, id, clock_unix_ms());
+enum control_action control_find(const struct control *control, struct slice id) {
+    return control != NULL ? cancels_find(control->cancels, id, clock_unix_ms()) : CONTROL_NONE;
 }

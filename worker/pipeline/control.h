@@ -1,9 +1,12 @@
 /**
- * The control topic: a thread that reads all of it, and keeps the ids of cancelled jobs.
+ * The control topic: a thread that reads all of it, and keeps the ids of jobs that were cancelled,
+ * or are to stop.
  *
  * A cancelled job is answered with ERR_CANCELLED at its next step: when its turn comes, before cold
- * work, before a lane runs it, or while it waits for memory. A job that waits for another try is
- * answered at once. A job that runs is not stopped.
+ * work, before a lane runs it, or while it waits for memory; a long job also between two chunks of
+ * rounds. A job that waits for another try is answered at once. Another job that runs is not
+ * stopped. A long job that is to stop ends with what it has after the chunk that runs; any job that
+ * has not begun is cancelled instead.
  *
  * A message that is wrong is logged, and has no other effect.
  *
@@ -13,6 +16,7 @@
 #define PIPELINE_CONTROL_H
 
 #include "broker/reader.h"
+#include "decode/control_message.h"
 #include "pipeline/stages.h"
 
 struct control;
@@ -31,7 +35,7 @@ void control_stop(struct control *control); /* NULL is fine */
  */
 bool control_has_caught_up(const struct control *control);
 
-/** Whether the job of that id was cancelled; false where `control` is NULL. Any thread. */
-bool control_has_cancelled(const struct control *control, struct slice id);
+/** What was asked of the job of that id; nothing where `control` is NULL. Any thread. */
+enum control_action control_find(const struct control *control, struct slice id);
 
 #endif

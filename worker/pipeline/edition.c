@@ -29,6 +29,7 @@ static void derive_limits(struct edition *edition) {
         .buffer_bytes_max = settings->limits.job_bytes,
         .array_bytes_max = settings->limits.array_bytes,
         .launches_max = settings->limits.launches_per_job,
+        .long_ms_max = settings->limits.long_job_ms,
         .instances_max = settings->limits.instances_per_job,
         .timeout_ms_default = settings->limits.timeout_ms,
         .timeout_ms_min = settings->limits.timeout_min_ms,
@@ -41,6 +42,7 @@ static void derive_limits(struct edition *edition) {
         .launches_max = settings->limits.launches_per_job,
         .result_bytes_max = settings->limits.result_bytes,
         .has_key_order = settings->ordering == ORDERING_KEY,
+        .isolates = settings->batch.isolation != ISOLATE_NONE,
         .inline_bytes_max = settings->results.inline_max_bytes,
         .blob_bytes_max = settings->blobs.bytes_max,
     };

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log_limit.h"
+#include "batch/chunk.h"
 #include "gpu/profile.h"
 #include "job/trace.h"
 #include "metrics/accounting.h"
@@ -29,32 +30,46 @@ void job_put_back(struct stages *stages, struct job *job) {
 
 /* Under a lock of its own: the pool may have to ask the driver, who may take long. Where the GPU
  * was lost it refuses, and the memory ends with the process. */
-static enum err release_room(struct stages *stages, struct pool_block block, struct error *err) {
-    size_t user = stages->settings->lanes + POOL_USER_ROOMS;
+static void release_block(struct stages *stages, struct pool *pool, struct pool_counters *counters,
+    struct pool_block block) {
+    struct error err;
     pthread_mutex_lock(&stages->rooms_lock);
-    enum err code = device_bind(&stages->device, err);
+    enum err code = device_bind(&stages->device, &err);
     if (code == ERR_OK)
-        code = pool_release(stages->pinned_pool, &stages->pinned_counters[user], &block, err);
+        code =
+            pool_release(pool, &counters[stages->settings->lanes + POOL_USER_ROOMS], &block, &err);
     pthread_mutex_unlock(&stages->rooms_lock);
-    return code;
+    if (code != ERR_OK) stages_fail(stages, &err);
+}
+
+/* Between two visits nothing of a long job is on its way on the device. */
+static void release_long_job(struct stages *stages, struct long_job *long_job) {
+    const struct pool_block block = {long_job->address, long_job->bytes};
+    long_job->address = long_job->bytes = 0;
+    if (block.bytes > 0) release_block(stages, stages->device_pool, stages->device_counters, block);
+    chunk_reset(long_job);
+}
+
+void job_release(struct stages *stages, struct job *job) {
+    prepare_release(job, stages->statics, stages->residents);
+    if (job->long_job != NULL) release_long_job(stages, job->long_job);
 }
 
 /* The result has left, or there is none; an array's room ends with its arena. */
 static void give_back_room(struct stages *stages, struct job *job) {
     struct result_room *room = &job->room;
-    struct error err;
     if (room->pinned_bytes == 0) return;
     const struct pool_block block = {(uintptr_t)room->data, room->pinned_bytes};
     room->data = NULL;
     room->pinned_bytes = 0;
-    if (release_room(stages, block, &err) != ERR_OK) stages_fail(stages, &err);
+    release_block(stages, stages->pinned_pool, stages->pinned_counters, block);
     flight_end_room(&stages->flight);
 }
 
 /* Of a job in a batch the batch holds memory, until ends_on_released(); but what its result leaves
  * from is the job's. */
 static void let_go(struct stages *stages, struct job *job) {
-    prepare_release(job, stages->statics, stages->residents);
+    job_release(stages, job);
     if (job->state == JOB_ON_DEVICE && job->room.pinned_bytes > 0)
         flight_begin_room(&stages->flight);
     if (job->count == COUNT_NONE) return;

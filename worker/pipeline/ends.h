@@ -40,6 +40,9 @@ void job_reject(struct stages *stages, struct job *job, const struct error *err)
 /** A job that was to run waits again: its partition, if it leaves, does not wait for it. */
 void job_put_back(struct stages *stages, struct job *job);
 
+/** Gives back what the job holds on the device and in the store. It may be prepared again. */
+void job_release(struct stages *stages, struct job *job);
+
 /* What the stages call; `context` is the struct stages. */
 
 /** A batch has given back what it held for `count` jobs. They leave their count here, not in

@@ -37,14 +37,19 @@ static enum err refuse_late(uint64_t deadline_ms, uint64_t now_ms, struct error 
         "the job was still waiting %" PRIu64 " ms after its deadline", now_ms - deadline_ms);
 }
 
+static bool has_begun(const struct job *job) {
+    return job->long_job != NULL && job->long_job->is_on_device;
+}
+
 static enum err check_wanted(
     const struct stages *stages, const struct job *job, struct error *err) {
-    if (control_has_cancelled(stages->control, job->id))
+    enum control_action action = control_find(stages->control, job->id);
+    if (action == CONTROL_CANCEL || (action == CONTROL_STOP && !has_begun(job)))
         return error_set(err, ERR_CANCELLED, 0,
-            "send it again under another id, or after cancels.ttl_ms",
-            "the job was cancelled before it ran");
+            "send it again under another id, or after cancels.ttl_ms", "the job was cancelled %s",
+            has_begun(job) ? "while it ran" : "before it ran");
     uint64_t deadline_ms = job->deadline_unix_ms;
-    if (deadline_ms == 0) return refusals_check(&stages->refusals, job, err);
+    if (deadline_ms == 0 || has_begun(job)) return refusals_check(&stages->refusals, job, err);
     uint64_t now_ms = clock_unix_ms();
     if (now_ms <= deadline_ms) return refusals_check(&stages->refusals, job, err);
     return refuse_late(deadline_ms, now_ms, err);
@@ -59,12 +64,14 @@ enum err flow_still_wanted(void *context, const struct job *job, struct error *e
 enum err flow_start(void *context, struct job *job, struct error *err) {
     const struct stages *stages = context;
     const struct position *position = &job->delivery->position;
-    /* An array that has started is left whole, between slices. */
-    bool is_left = is_stopping(stages) ||
-                   (job->array != NULL && !source_keeps(stages->source, position)) ||
+    /* What has started is left whole: an array between slices, a long job between chunks. */
+    bool is_part = job->array != NULL || job->long_job != NULL;
+    bool is_left = is_stopping(stages) || (is_part && !source_keeps(stages->source, position)) ||
                    !source_start(stages->source, position);
     if (is_left) return leave_to_others(err);
     job->has_started = true;
+    if (has_begun(job) && control_find(stages->control, job->id) == CONTROL_STOP)
+        job->long_job->is_stopped = true;
     return check_wanted(stages, job, err);
 }
 
@@ -72,7 +79,7 @@ enum err flow_start(void *context, struct job *job, struct error *err) {
 
 static void go_serial(struct stages *stages, struct job *job) {
     job_put_back(stages, job);
-    prepare_release(job, stages->statics, stages->residents);
+    job_release(stages, job);
     spools_end(job->spools, job->output_count);
     if (job->state == JOB_PREPARING) job_move(job, JOB_READY);
     flight_count_jobs(&stages->flight, &job, 1, COUNT_WAITING_FOR_MEMORY);

@@ -8,6 +8,7 @@
 #include "base/crew.h"
 #include "base/pulse.h"
 #include "batch/array.h"
+#include "batch/chunk.h"
 #include "batch/coalesce.h"
 #include "gpu/event.h"
 #include "pipeline/ends.h"
@@ -174,6 +175,28 @@ static enum err run_array(
     return code;
 }
 
+/* Chunk by chunk. Its buffers stay where they are, so that there are no guards around them. */
+static enum err run_long_job(
+    struct serial *serial, struct job *job, bool is_guarded, struct error *err) {
+    const struct serial_options *options = &serial->options;
+    enum err code = run_batch(serial, job, false, err);
+    while (code == ERR_OK && !chunk_was_last(job)) {
+        batch_recycle(&serial->batch);
+        job_move(job, JOB_READY);
+        code = options->start(options->context, job, err);
+        if (code == ERR_OK) code = run_batch(serial, job, false, err);
+    }
+    return code;
+}
+
+typedef enum err run_function(
+    struct serial *serial, struct job *job, bool is_guarded, struct error *err);
+
+static run_function *runner_of(const struct job *job) {
+    if (job->long_job != NULL) return run_long_job;
+    return job->instances > 0 ? run_array : run_batch;
+}
+
 /*
  * ERR_OK: the job has run, and its outcome stands in the batch. After a shortage the job holds
  * nothing.
@@ -184,11 +207,10 @@ static enum err try_to_run(
     enum err code = serial->options.start(serial->options.context, job, err);
     if (code == ERR_OK) code = device_bind(&stages->device, err);
     if (code == ERR_OK) code = prepare_again(stages->prepare, job, err);
-    if (code == ERR_OK)
-        code = (job->instances > 0 ? run_array : run_batch)(serial, job, is_guarded, err);
+    if (code == ERR_OK) code = runner_of(job)(serial, job, is_guarded, err);
     if (err_is_shortage(code)) {
         job_put_back(stages, job);
-        prepare_release(job, stages->statics, stages->residents);
+        job_release(stages, job);
         spools_end(job->spools, job->output_count);
     }
     return code;

@@ -15,6 +15,7 @@ enum {
      * copies would.
      */
     STREAMED_BYTES_MAX = 1 << 20,
+    LONG_INSTANCES_MAX = 65535, /* of a long job: they share launches, and so grid.y */
     /* The reference to an output in the blob store. */
     BLOB_REFERENCE_BYTES = 80,
     OUTPUT_OVERHEAD_BYTES = 64,
@@ -170,6 +171,7 @@ static enum err check_output_bytes(
 /* The most that the result may need: numbers and names around the outputs vary. */
 static uint64_t result_bytes(const struct job *job, const struct plan_limits *limits) {
     uint64_t bytes = PLAN_RESULT_OVERHEAD_BYTES + job->id.size;
+    if (job->long_job != NULL) bytes += 5ull * job->instances; /* rounds, and how each has ended */
     for (size_t i = 0; i < job->buffer_count; i++)
         if (job->buffers[i].source == BUFFER_RESIDENT)
             bytes += RESIDENT_OVERHEAD_BYTES + job->buffers[i].resident.size;
@@ -358,13 +360,14 @@ static enum err check_array_launches(const struct job *job, const struct plan_li
     bool are_shared = true;
     for (size_t i = 0; i < plan->launch_count; i++)
         are_shared = are_shared && plan->launches[i].entry->batched != NULL;
-    if (job->instances == 0 || are_shared || plan->kernel_launches <= limits->launches_max)
-        return ERR_OK;
+    uint64_t launches = plan->kernel_launches;
+    if (job->long_job != NULL) launches *= instances_of(job);
+    if (job->instances == 0 || are_shared || launches <= limits->launches_max) return ERR_OK;
     return error_set(err, ERR_TOO_LARGE, 0,
         "split the job, raise limits.launches_per_job of the worker, or give the entry `batched`",
         "%" PRIu32 " instances make %" PRIu64 " launches, at most %" PRIu32
         " are allowed (limits.launches_per_job)",
-        job->instances, plan->kernel_launches, limits->launches_max);
+        job->instances, launches, limits->launches_max);
 }
 
 static enum err plan_launches(struct job *job, const struct registry *registry,
@@ -374,7 +377,8 @@ static enum err plan_launches(struct job *job, const struct registry *registry,
         enum err code = plan_step(job, i, registry, &limits->device, &launches[i], err);
         if (code != ERR_OK) return code;
         /* no overflow: <= limits at decoding, and below 2^32 instances */
-        uint64_t times = (uint64_t)job->repeat * launches[i].iterations * instances_of(job);
+        uint64_t times = launches[i].iterations;
+        if (job->long_job == NULL) times *= (uint64_t)job->repeat * instances_of(job);
         plan->kernel_launches += times;
         plan->param_bytes += times * plan_launch_param_bytes(&launches[i]);
     }
@@ -406,7 +410,8 @@ static uint64_t own_bytes(const struct plan *plan) {
 static bool is_streamed(const struct plan *plan) {
     const struct job *job = plan->job;
     const struct plan_launch *launch = &plan->launches[0];
-    bool is_single = plan->launch_count == 1 && job->repeat == 1 && launch->iterations == 1;
+    bool is_single = plan->launch_count == 1 && job->repeat == 1 && launch->iterations == 1 &&
+                     job->long_job == NULL;
     bool is_plain = plan->resident_count == 0 && !launch->entry->params_in_buffer;
     if (!is_single || !is_plain || launch->cooperative || job->instances > 0) return false;
     if (own_bytes(plan) > STREAMED_BYTES_MAX) return false;
@@ -414,6 +419,41 @@ static bool is_streamed(const struct plan *plan) {
         if (job->outputs[i].bytes > 0 && plan->buffers[job->outputs[i].buffer].group == GROUP_NONE)
             return false;
     return streams_args(plan, launch);
+}
+
+/* An instance is done after the last launch of a round, and what says so is written once. */
+static enum err check_until(const struct job *job, const struct plan *plan, struct error *err) {
+    size_t last = plan->launch_count - 1, buffer = job->long_job->until, writers = 0;
+    for (size_t i = 0; i < plan->launch_count; i++)
+        writers += launch_writes(&plan->launches[i], buffer);
+    if (writers == 1 && launch_writes(&plan->launches[last], buffer) &&
+        plan->launches[last].iterations == 1)
+        return ERR_OK;
+    return error_set(err, ERR_BAD_ARGUMENT, 0,
+        "let the last step alone write it, with iterations: 1",
+        "until: '%.*s' is written by %zu of %zu steps, and not by the last step alone, once a "
+        "round",
+        SLICE_TEXT(job->buffers[buffer].name), writers, plan->launch_count);
+}
+
+/* What a long job needs of the worker, and of its steps. */
+static enum err check_long_job(const struct job *job, const struct plan_limits *limits,
+    const struct plan *plan, struct error *err) {
+    if (job->long_job == NULL) return ERR_OK;
+    if (limits->isolates)
+        return error_set(err, ERR_UNSUPPORTED, 0, "send it to workers with batch.isolation: none",
+            "a long job keeps its buffers on the device between its turns, and this worker "
+            "separates tenants (batch.isolation)");
+    if (job->instances > LONG_INSTANCES_MAX)
+        return error_set(err, ERR_UNSUPPORTED, 0, "split the job",
+            "a long job has at most %d instances, this one %" PRIu32, LONG_INSTANCES_MAX,
+            job->instances);
+    for (size_t i = 0; i < job->buffer_count; i++)
+        if (plan->buffers[i].is_update)
+            return error_set(err, ERR_UNSUPPORTED, 0,
+                "copy it to a buffer of the job, and write it back with a job of its own",
+                "a long job changes the resident '%.*s'", SLICE_TEXT(job->buffers[i].resident));
+    return job->long_job->has_until ? check_until(job, plan, err) : ERR_OK;
 }
 
 enum err plan_job(struct job *job, const struct registry *registry,
@@ -428,6 +468,7 @@ enum err plan_job(struct job *job, const struct registry *registry,
     if (code == ERR_OK) code = check_output_bytes(job, limits, err);
     if (code == ERR_OK) code = plan_launches(job, registry, limits, plan, launches, err);
     if (code == ERR_OK) code = place_buffers(job, limits, plan, err);
+    if (code == ERR_OK) code = check_long_job(job, limits, plan, err);
     if (code != ERR_OK) return code;
     place_param_blocks(plan, launches);
     code = plan_fills(job, plan, err);

@@ -13,6 +13,7 @@ struct plan_limits {
     uint32_t launches_max;     /* of a job: limits.launches_per_job */
     uint64_t result_bytes_max; /* of the encoded result: limits.result_bytes */
     bool has_key_order;        /* ordering: key, which residents need */
+    bool isolates;             /* tenants take turns on the device, which no long job gives up */
     uint64_t inline_bytes_max; /* larger outputs become blobs; 0: none does */
     uint64_t blob_bytes_max;   /* the largest such output */
 };

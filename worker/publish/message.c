@@ -1,5 +1,6 @@
 #include "publish/message.h"
 
+#include <endian.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -262,12 +263,17 @@ static bool has_residents(const struct outcome *outcome) {
     return outcome->code == ERR_OK && outcome->generations != NULL;
 }
 
+static bool has_rounds(const struct job *job) {
+    return job->long_job != NULL && job->outcome.code == ERR_OK;
+}
+
 /* What comes before the outputs. */
 static void write_head(struct writer *writer, const struct job *job) {
     const struct outcome *outcome = &job->outcome;
     bool is_ok = outcome->code == ERR_OK, has_outputs = outcome_has_outputs(outcome);
     bool is_partial = has_outputs && !is_ok;
-    write_map(writer, 7 + (size_t)!is_ok + (size_t)is_partial + (size_t)has_residents(outcome));
+    write_map(writer, 7 + (size_t)!is_ok + (size_t)is_partial + (size_t)has_residents(outcome) +
+                          2 * (size_t)has_rounds(job));
     write_number(writer, "v", 1);
     write_key(writer, "id");
     write_slice(writer, job->id);
@@ -279,10 +285,32 @@ static void write_head(struct writer *writer, const struct job *job) {
     write_array(writer, has_outputs ? job->output_count : 0);
 }
 
+/* After which round each instance was done, and why. */
+static void write_rounds(struct writer *writer, const struct job *job) {
+    const struct long_job *long_job = job->long_job;
+    uint32_t count = job->instances;
+    if (count == 0) {
+        write_number(writer, "rounds", long_job->rounds_of[0]);
+        write_key(writer, "ended");
+        write_text(writer, long_end_name((enum long_end)long_job->ends[0]));
+        return;
+    }
+    write_key(writer, "rounds");
+    write_bin(writer, count * sizeof(uint32_t));
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t rounds = htole32(long_job->rounds_of[i]);
+        writer_move(writer, slice_of(&rounds, sizeof rounds));
+    }
+    write_key(writer, "ended");
+    write_bin(writer, count);
+    writer_move(writer, slice_of(long_job->ends, count));
+}
+
 /* What comes behind them. */
 static void write_tail(
     struct writer *writer, const struct job *job, const struct identity *identity) {
     if (has_residents(&job->outcome)) write_residents(writer, job);
+    if (has_rounds(job)) write_rounds(writer, job);
     write_telemetry(writer, &job->outcome.telemetry);
     write_source_and_worker(writer, &job->delivery->position, identity);
 }

@@ -46,7 +46,7 @@ void refusals_note_acquittal(const struct refusals *refusals, const struct job *
     /* as many like it would take half of the time that one may: alone, on a machine that has less
      * to do, each is quicker than it was */
     if (job->outcome.code != ERR_OK || job->array != NULL || job->instances > 0 ||
-        2 * ms * suspects_hung_with(refusals->suspects) < job->timeout_ms)
+        job->long_job != NULL || 2 * ms * suspects_hung_with(refusals->suspects) < job->timeout_ms)
         return;
     for (size_t i = 0; i < job->step_count; i++)
         if (state_note_uneven(refusals->state, job->steps[i].program, job->steps[i].entry))

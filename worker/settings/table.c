@@ -263,6 +263,10 @@ const struct setting setting_table[] = {
         "Longest timeout_ms that a job may ask for; more is refused (too_large). A kernel that "
         "never ends blocks its stream for this long.",
         RELOADS),
+    DURATION(limits.long_job_ms, 1, 40 * 24 * HOUR, "24h",
+        "Longest time that a long job may ask for with time_ms; more is refused (too_large). One "
+        "that asks for none ends after it, with what it has.",
+        RELOADS),
     UINT(limits.jobs_in_flight, 1, 1000000, "8192",
         "Most jobs that are taken and not yet finished. More let small jobs pass faster, above all "
         "with exactly_once."),

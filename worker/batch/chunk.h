@@ -1,0 +1,35 @@
+/**
+ * Chunks of a long job (job/long_job.h): how many rounds its next visit to the device runs, and
+ * what is known once they have. The first chunk is one round. The others have as many as take
+ * CHUNK_MS by the last measured round, so that a stop, a cancel or progress need not wait, and
+ * quick jobs come between. The visit after the last chunk reads the outputs.
+ *
+ * What a kernel computes does not depend on the size of chunks: the job's buffer of flags says
+ * after which round an instance was done, and a kernel that runs again on one changes nothing.
+ *
+ * Threads: those of batch.h.
+ */
+#ifndef BATCH_CHUNK_H
+#define BATCH_CHUNK_H
+
+#include "batch/layout.h"
+
+enum { CHUNK_MS = 20 };
+
+/** Chooses the rounds of the next visit. ERR_NO_MEMORY, before the first one. */
+MUST_CHECK enum err chunk_begin(struct job *job, uint64_t now_ns, struct error *err);
+
+/** How much longer than the time-out of a round the chunk may take. */
+uint64_t chunk_allowance_ns(const struct long_job *long_job);
+
+/** The rounds have run, in `ns`. `flags` are those of all instances, `stride` bytes apart; they may
+ * be NULL where the job has none. */
+void chunk_end(struct job *job, const uint8_t *flags, uint64_t stride, uint64_t ns);
+
+/** Whether the batch that is over was the job's last one. */
+bool chunk_was_last(const struct job *job);
+
+/** A retry starts from the first round; the job's memory was given back. */
+void chunk_reset(struct long_job *long_job);
+
+#endif
