@@ -14,6 +14,7 @@ BLOB_CHANCE = 0.3  # that the bytes of all instances are in the blob store, and 
 # The arguments that may be another for each instance: none of them says how far a kernel goes.
 FREE_ARGS = {
     "add_u32": (2,), "scale_u64": (1, 2), "scalars": range(1, 7), "saxpy": (0,), "words_by_value": (2,), "words_in_buffer": (2,),
+    "draw": (2,), "draw_alone": (2,),
 }  # fmt: skip
 FORMATS = {"u32": "<I", "i32": "<i", "u64": "<Q", "i64": "<q", "f32": "<f", "f64": "<d"}
 

@@ -23,6 +23,7 @@ from arrays import run_array
 from defects import JOB_BYTES_MAX, RESULT_BYTES_MAX
 from features import FEATURES, SLAB_BYTES, features_of
 from generate import Generator
+from long_jobs import check_launches, check_rounds, is_draws
 from model import Model
 from worker_process import JOBS_FAILED
 
@@ -135,7 +136,10 @@ def check_ok(case, model, result):
         return f"{result['error']['code']} instead of ok: {result['error']['message']}"
     if result.get("residents", {}) != answer.generations:
         return f"residents {result.get('residents')} instead of {answer.generations}"
-    return check_outputs(answer.outputs, result["outputs"]) or check_telemetry(case.job, answer, result["telemetry"])
+    what = check_rounds(case.job, result) or check_outputs(answer.outputs, result["outputs"])
+    if what is None and is_draws(case.job):
+        what = check_launches(case.job, answer, result["telemetry"])
+    return what or check_telemetry(case.job, answer, result["telemetry"])
 
 
 def check_error(code, letters, result):
@@ -161,7 +165,7 @@ def check_batches(results, jobs_max):
     """Jobs that travelled together tell the same about it, and were no more than allowed."""
     batches = collections.defaultdict(list)
     for result in results:
-        if "slices" not in result["telemetry"]:  # those of an array are alone in theirs
+        if "slices" not in result["telemetry"] and "rounds" not in result:  # these are alone in theirs
             batches[result["telemetry"]["batch"]["id"]].append(result["telemetry"]["batch"])
     batches.pop(0, None)  # failed before they reached one
     return [
@@ -193,8 +197,8 @@ def check_reports(reports, results):
     summed = {("outcomes", code): count for code, count in codes.items()}
     for section, messages in (("jobs", jobs), ("batches", batches)):
         summed |= {key: sum(message.get(key[1], 0) for message in messages) for key in said if key[0] == section and key[1] != "count"}
-    # an array tells the sum of its slices, each of which had a batch of its own
-    summed["batches", "count"] = len(batches) + sum(job.get("slices", 1) - 1 for job in jobs)
+    # an array tells the sum of its slices, a long job that of its chunks, each of which had a batch of its own
+    summed["batches", "count"] = sum(batch["sync_points"] for batch in batches)
     return problems + [
         f"telemetry: {key} {said[key]} instead of {summed.get(key)}" for key in said if said[key] != summed.get(key)
     ]

@@ -15,10 +15,12 @@ import numpy
 
 from arrays import can_be_array, make_array
 from defects import DEFECTS, DEFECT_CODES
+from long_jobs import can_be_long, make_draws, make_long
 from model import KERNELS
 
 INVALID_CHANCE = 0.1
 ARRAY_CHANCE = 0.15  # of the valid jobs that may be one
+LONG_CHANCE, DRAWS_CHANCE = 0.05, 0.05
 
 # buffers
 SOURCE_WEIGHTS = {"none": 3, "fill": 2, "data": 5, "blob": 1, "static": 2}
@@ -51,6 +53,7 @@ PHASES_CHANCE, PHASED_OPTIONS = 0.05, {"grid": [400], "shared_bytes": 100 << 10}
 # Even 4 * 5 * 3 launches that each make a float three times larger stay far below the largest one.
 REPEAT_CHANCE, REPEAT_MAX = 0.15, 4
 FACTOR_MAX = 2.0
+DRAWS_MAX = 5
 WORDS = 4  # of the kernels with a parameter block
 
 # Seeds come in blocks. In most blocks jobs take their steps' kernels and sizes from a few shapes: the worker learns how
@@ -131,6 +134,8 @@ class Generator:
 
     def case(self, seed):
         maker = JobMaker(random.Random(seed), self.payloads, self._images)
+        if maker.happens(DRAWS_CHANCE):
+            return Case(seed, make_draws(maker.random, f"job-{seed}"), None)
         job = maker.job(f"job-{seed}", self._shape(seed, maker))
         defect = None
         if maker.happens(INVALID_CHANCE):
@@ -138,6 +143,8 @@ class Generator:
             DEFECTS[defect](maker, job)
         elif can_be_array(job) and maker.happens(ARRAY_CHANCE):
             self.array_payloads |= make_array(maker.random, job)
+        if not defect and can_be_long(job) and maker.happens(LONG_CHANCE):
+            make_long(job)
         return Case(seed, job, defect)
 
 
@@ -503,6 +510,13 @@ class JobMaker:
         return [y, {"u32": n}, {"words": [self._word() for _ in range(WORDS)]}], n
 
     _words_in_buffer = _words_by_value
+
+    def _draw(self):
+        state = self.take("UINT32", is_written=True, bytes_min=8)
+        done = self.take("UINT32", is_written=True, bytes_min=4, other_than=state)
+        return [state, done, {"u32": self.random.randint(0, DRAWS_MAX)}], 1
+
+    _draw_alone = _draw
 
     def _saxpy(self):
         x = self.take("FP32")

@@ -90,6 +90,17 @@ def _words(launch, y, n, words):
     y.view(U32)[:n] += numpy.resize(numpy.array(words, U32), n)
 
 
+def _draw(launch, state, done, last):
+    """A round of a long job."""
+    state, done = state.view(U32), done.view(U32)
+    if done[0] != 0:
+        return
+    state[0] = (int(state[0]) + 1) % 2**32
+    state[1] = (int(state[1]) * 1664525 + 1013904223) % 2**32
+    if state[0] == last:
+        done[0] = last
+
+
 def _saxpy(launch, a, x, y, n):
     """Rounded after the product and after the sum."""
     n = launch.first(n)
@@ -111,9 +122,11 @@ KERNELS = {
     ("mix", "scalars"): (_scalars, (32, 1, 1)),
     ("mix", "words_by_value"): (_words, (256, 1, 1)),
     ("mix", "words_in_buffer"): (_words, (256, 1, 1)),
+    ("mix", "draw"): (_draw, (1, 1, 1)),
+    ("mix", "draw_alone"): (_draw, (1, 1, 1)),
     ("saxpy", "saxpy"): (_saxpy, (256, 1, 1)),
 }
-WRITTEN_ARGS = {"saxpy": (2,), "turn": (0, 1)}  # the arguments that a kernel writes; of the others it is the first
+WRITTEN_ARGS = {"saxpy": (2,), "turn": (0, 1), "draw": (0, 1), "draw_alone": (0, 1)}  # the arguments that a kernel writes; of the others it is the first
 DEFAULT_ENTRIES = {"mix": "add_u32", "saxpy": "saxpy"}
 
 

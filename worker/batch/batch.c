@@ -467,7 +467,8 @@ static struct job_telemetry describe(
         .wait_ns = done_ns - batch->enqueued_ns,
         .wall_ns = done_ns - job->delivery->received_ns,
         .instances = job->instances,
-        .slices = is_part(job),
+        .slices = job_is_slice(job),
+        .is_sum = is_part(job),
         .is_timed = is_run && job->timing,
         .batch = batch->telemetry};
 }

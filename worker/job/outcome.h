@@ -33,6 +33,7 @@ struct job_telemetry {
     uint64_t stage_ns, enqueue_ns, wait_ns;
     uint64_t wall_ns;           /* from arrival until its outputs were on the host */
     uint64_t instances, slices; /* of an array; 0: a single job */
+    bool is_sum;                /* `batch` has the sums of several: of slices, or of chunks */
     bool is_timed;
     uint64_t device_ns; /* timed jobs: elapsed on the stream around the job's launches */
     struct batch_telemetry batch;

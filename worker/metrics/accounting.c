@@ -53,7 +53,7 @@ void account_job(struct counters *counters, enum err outcome, const struct job_t
     counters_observe(counters, HISTOGRAM_prepare, job->prepare_ns);
     counters_observe(counters, HISTOGRAM_device, job->enqueue_ns + job->wait_ns);
     if (outcome == ERR_OK && job->is_timed) account_timed(counters, job);
-    if (job->slices > 0) account_told(counters, &job->batch, job->slices);
+    if (job->is_sum) account_told(counters, &job->batch, job->batch.sync_points);
 }
 
 void account_answer(

@@ -195,7 +195,7 @@ KERNEL(words_in_buffer_batched, (const struct words_row *)rows, (uint32_t)jobs) 
 /* A round of a long job: draws a number, until as many were drawn as `last` says; with 0 for ever.
  */
 DEVICE void draw_number(uint32_t *state, uint32_t *done, uint32_t last) {
-    if (done[0] != 0) return;
+    if (global_x() != 0 || done[0] != 0) return;
     state[0]++;
     state[1] = state[1] * 1664525u + 1013904223u;
     if (state[0] == last) done[0] = last;
