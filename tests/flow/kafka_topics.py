@@ -40,12 +40,23 @@ def asker_of(servers, group):
     return consumer
 
 
+def _create_topic(admin, topic):
+    """Why it cannot be created yet: brokers that have just started are fenced for a while."""
+    try:
+        admin.create_topics([topic])[topic.topic].result(PATIENCE_S)
+    except confluent_kafka.KafkaException as why:
+        if why.args[0].code() != confluent_kafka.KafkaError.INVALID_REPLICATION_FACTOR:
+            raise
+        return why
+    return None
+
+
 def create_topics(servers, names, partitions, replicas, **config):
     """`config`: of the topics. Returns once every partition answers: only then a new topic is of use."""
     admin = admin_of(servers)
     new = [confluent_kafka.admin.NewTopic(name, partitions, replicas, config=config) for name in names]
-    for future in admin.create_topics(new).values():
-        future.result(PATIENCE_S)
+    for topic in new:
+        wait_until(lambda topic=topic: _create_topic(admin, topic), f"topic {topic.topic} is created", is_met=lambda why: why is None)
     asker = confluent_kafka.Consumer(ASKING | {"bootstrap.servers": servers, "group.id": "asker"})
     silent = [confluent_kafka.TopicPartition(name, number) for name in names for number in range(partitions)]
 

@@ -183,6 +183,82 @@ TEST(a_job_for_which_the_device_has_no_room_is_an_error_and_the_next_one_runs) {
     device_assert_nothing_left();
 }
 
+/* --- progress --- */
+
+static uint64_t uint_in(const msgpack_object *map, const char *key) {
+    const msgpack_object *value = msgpack_get(map, key);
+    assert_non_null(value);
+    return value->via.u64;
+}
+
+/* What the message shows is what the kernel has drawn by then. */
+static uint64_t assert_shown(const struct memory_message *message, const char *id) {
+    uint32_t expected[2];
+    msgpack_unpacked unpacked;
+    msgpack_unpacked_init(&unpacked);
+    assert_int_equal(msgpack_unpack_next(&unpacked, (const char *)message->payload.data,
+                         message->payload.size, NULL),
+        MSGPACK_UNPACK_SUCCESS);
+    const msgpack_object *map = &unpacked.data;
+    const msgpack_object *name = msgpack_get(map, "id");
+    assert_memory_equal(name->via.str.ptr, id, name->via.str.size);
+    assert_int_equal(uint_in(map, "v"), 1);
+    assert_int_equal(uint_in(map, "attempt"), 1);
+    assert_int_equal(uint_in(map, "live"), 1);
+    assert_int_equal(uint_in(msgpack_get(map, "source"), "offset"), 0);
+    uint64_t rounds = uint_in(map, "rounds");
+    draw((uint32_t)rounds, expected);
+    const msgpack_object *output = &msgpack_get(map, "outputs")->via.array.ptr[0];
+    assert_int_equal(msgpack_get(output, "data")->via.bin.size, 4);
+    assert_memory_equal(msgpack_get(output, "data")->via.bin.ptr, &expected[1], 4);
+    msgpack_unpacked_destroy(&unpacked);
+    return rounds;
+}
+
+TEST(a_job_shows_how_far_it_is) {
+    struct run *run = *state;
+    use_mix(run);
+    add_draw(run, "shown", "draw", 0,
+        "repeat: 4294967295\ntime_ms: 1000\n"
+        "progress: {every_ms: 100, outputs: [{buffer: state, offset: 4}]}");
+    run_execute_ok(run);
+    size_t count = run->progress.message_count;
+    assert_in_range(count, 2, 10);
+    uint64_t before = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t rounds = assert_shown(&run->progress.messages[i], "shown");
+        assert_true(rounds > before);
+        before = rounds;
+    }
+    device_assert_nothing_left();
+}
+
+TEST(the_instances_of_an_array_show_themselves_side_by_side) {
+    struct run *run = *state;
+    use_mix(run);
+    run_add_job(run,
+        "id: array\ncount: 3\n"
+        "buffers: {state: {bytes: 8, each: true}, done: {bytes: 4, each: true}}\n"
+        "steps: [{program: mix, entry: draw, args: [state, done, {each: {u32: [1, 2, 0]}}], grid: "
+        "[1]}]\n"
+        "repeat: 4294967295\ntime_ms: 1000\nuntil: {buffer: done}\noutputs: []\n"
+        "progress: {every_ms: 100, outputs: [{buffer: done}]}\n");
+    run_execute_ok(run);
+    assert_true(run->progress.message_count > 0);
+    const struct memory_message *message = &run->progress.messages[0];
+    msgpack_unpacked unpacked;
+    msgpack_unpacked_init(&unpacked);
+    assert_int_equal(msgpack_unpack_next(&unpacked, (const char *)message->payload.data,
+                         message->payload.size, NULL),
+        MSGPACK_UNPACK_SUCCESS);
+    assert_int_equal(uint_in(&unpacked.data, "live"), 1);
+    const uint32_t expected[] = {1, 2, 0};
+    const msgpack_object *output = &msgpack_get(&unpacked.data, "outputs")->via.array.ptr[0];
+    assert_int_equal(msgpack_get(output, "data")->via.bin.size, sizeof expected);
+    assert_memory_equal(msgpack_get(output, "data")->via.bin.ptr, expected, sizeof expected);
+    msgpack_unpacked_destroy(&unpacked);
+}
+
 /* --- beside others --- */
 
 static bool others_are_answered(struct run *run) {
@@ -250,6 +326,7 @@ RUN_TESTS(FLOW(a_job_that_says_that_it_is_done_ends_after_that_round),
     FLOW(instances_that_share_no_launches_end_by_themselves_too),
     FLOW(a_job_larger_than_a_slab_runs_in_rounds),
     FLOW(a_job_for_which_the_device_has_no_room_is_an_error_and_the_next_one_runs),
+    FLOW(a_job_shows_how_far_it_is), FLOW(the_instances_of_an_array_show_themselves_side_by_side),
     FLOW(a_job_gives_way_to_others_and_is_handed_back_at_a_stop),
     FLOW(a_job_whose_flags_another_step_writes_is_refused),
     FLOW(a_worker_that_separates_tenants_refuses_it))

@@ -23,7 +23,8 @@ int run_set_up(void **state) {
 void run_restart(struct run *run) {
     memory_broker_fini(&run->broker);
     memory_broker_fini(&run->telemetry);
-    run->broker = run->telemetry = (struct memory_broker){0};
+    memory_broker_fini(&run->progress);
+    run->broker = run->telemetry = run->progress = (struct memory_broker){0};
     cpu_driver_reset();
 }
 
@@ -115,11 +116,13 @@ enum err run_execute(struct run *run) {
     run->broker.on_poll_context = run;
     const bool refuse_telemetry = run->telemetry.refuse_errors;
     memory_broker_init(&run->telemetry, NULL, 0);
+    memory_broker_init(&run->progress, NULL, 0);
     run->telemetry.refuse_errors = refuse_telemetry;
     const struct executor_options options = {.settings = &run->settings,
         .life = {.source = memory_source(&run->broker),
             .sink = memory_sink(&run->broker),
             .telemetry = memory_sink(&run->telemetry),
+            .progress = memory_sink(&run->progress),
             .control = run->control,
             .state = run->state},
         .on_lost = run->on_lost,

@@ -14,6 +14,7 @@ struct run {
     struct settings settings; /* change them before run_execute() */
     struct memory_broker broker;
     struct memory_broker telemetry; /* what the worker said of itself, decoded by the tests */
+    struct memory_broker progress;  /* what long jobs have shown */
     struct slice jobs[RUN_JOBS_MAX];
     struct memory_place places[RUN_JOBS_MAX];
     size_t job_count;

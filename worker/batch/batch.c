@@ -204,9 +204,7 @@ static uint64_t find_kept(const struct batch *batch, uint64_t run) {
 /* Flags between two chunks, outputs in the end. */
 static uint64_t long_readback_bytes(const struct batch *batch, const struct long_job *long_job) {
     const struct job *job = batch->items[0].job;
-    if (long_job->chunk == 0) return readback_bytes(batch);
-    if (!long_job->has_until) return 0;
-    return extent_buffer_bytes(&job->plan->buffers[long_job->until], job_slice_count(job));
+    return long_job->chunk > 0 ? chunk_readback_bytes(job) : readback_bytes(batch);
 }
 
 /* The device memory is the job's own from its first chunk on. Nothing is packed with others, so
@@ -481,8 +479,15 @@ static void merge_chunk(struct job *job) {
 
 static void end_chunk(const struct batch *batch, struct job *job, uint64_t done_ns) {
     const uint8_t *flags = pool_block_pinned(&batch->memory->readback).data;
-    uint64_t stride = job->plan->buffers[job->long_job->until].stride;
+    struct long_job *long_job = job->long_job;
+    uint64_t stride = job->plan->buffers[long_job->until].stride;
     chunk_end(job, flags, stride, done_ns - batch->staged_ns);
+    for (size_t i = 0; i < long_job->shown_count && long_job->is_shown; i++) {
+        const struct job_output *output = &long_job->shown[i];
+        uint64_t offset = job_is_slice(job) ? output->offset : 0; /* else only that was read */
+        long_job->found[i] = (struct shown_output){
+            flags + chunk_shown_at(job, i) + offset, job->plan->buffers[output->buffer].stride};
+    }
 }
 
 static enum err settle(

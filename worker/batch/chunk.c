@@ -3,6 +3,8 @@
 #include <endian.h>
 #include <string.h>
 
+#include "plan/extent.h"
+
 enum { ALLOWED_TIMES = 4 /* a chunk may take so many times as long as expected, beside a round */ };
 
 /* 9 bytes for each instance, and 4 while it is live. */
@@ -22,6 +24,7 @@ static enum err start(struct job *job, uint64_t now_ns, struct error *err) {
     memset(long_job->ends, LONG_END_NONE, count);
     long_job->live_count = count;
     long_job->begun_ns = now_ns;
+    long_job->show_ns = now_ns + long_job->every_ms * 1000000ull;
     job->slice.count = job->instances;
     return ERR_OK;
 }
@@ -58,6 +61,15 @@ static uint32_t rounds_of_chunk(
     return rounds > 0 ? (uint32_t)rounds : 1;
 }
 
+/* Whether it is due when the chunk is over. */
+static bool is_due(struct long_job *long_job, uint64_t now_ns) {
+    uint64_t end_ns = now_ns + long_job->chunk * long_job->round_ns;
+    uint64_t every_ns = long_job->every_ms * 1000000ull;
+    if (long_job->every_ms == 0 || long_job->chunk == 0 || end_ns < long_job->show_ns) return false;
+    long_job->show_ns = end_ns + every_ns;
+    return true;
+}
+
 enum err chunk_begin(struct job *job, uint64_t now_ns, struct error *err) {
     struct long_job *long_job = job->long_job;
     enum err code = ERR_OK;
@@ -67,7 +79,28 @@ enum err chunk_begin(struct job *job, uint64_t now_ns, struct error *err) {
     if (end != LONG_END_NONE) end_all(long_job, end);
     long_job->chunk = long_job->live_count > 0 ? rounds_of_chunk(job, long_job, now_ns) : 0;
     long_job->instance_rounds += (uint64_t)long_job->chunk * long_job->live_count;
+    long_job->is_shown = is_due(long_job, now_ns);
     return ERR_OK;
+}
+
+static uint64_t shown_bytes(const struct job *job, const struct job_output *output) {
+    const struct plan_buffer *place = &job->plan->buffers[output->buffer];
+    return job_is_slice(job) ? extent_buffer_bytes(place, job->slice.count) : output->bytes;
+}
+
+uint64_t chunk_shown_at(const struct job *job, size_t index) {
+    const struct long_job *long_job = job->long_job;
+    uint64_t at = 0;
+    if (long_job->has_until)
+        at = plan_aligned(
+            extent_buffer_bytes(&job->plan->buffers[long_job->until], job_slice_count(job)));
+    for (size_t i = 0; i < index; i++) at += plan_aligned(shown_bytes(job, &long_job->shown[i]));
+    return at;
+}
+
+uint64_t chunk_readback_bytes(const struct job *job) {
+    const struct long_job *long_job = job->long_job;
+    return chunk_shown_at(job, long_job->is_shown ? long_job->shown_count : 0);
 }
 
 uint64_t chunk_allowance_ns(const struct long_job *long_job) {

@@ -19,6 +19,10 @@ enum { CHUNK_MS = 20 };
 /** Chooses the rounds of the next visit. ERR_NO_MEMORY, before the first one. */
 MUST_CHECK enum err chunk_begin(struct job *job, uint64_t now_ns, struct error *err);
 
+/** Bytes that a visit which runs rounds reads back: flags, then each output that it shows. */
+uint64_t chunk_readback_bytes(const struct job *job);
+uint64_t chunk_shown_at(const struct job *job, size_t index);
+
 /** How much longer than the time-out of a round the chunk may take. */
 uint64_t chunk_allowance_ns(const struct long_job *long_job);
 

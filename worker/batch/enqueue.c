@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/invariant.h"
+#include "batch/chunk.h"
 #include "batch/coalesce.h"
 #include "batch/graphs.h"
 #include "batch/guards.h"
@@ -389,10 +390,31 @@ static enum err read_flags(
         extent_buffer_bytes(place, job_slice_count(item->job)), err);
 }
 
+/* What it shows: of an array whole parts of its instances. */
+static enum err read_shown(
+    struct batch *batch, const struct long_job *long_job, struct error *err) {
+    const struct batch_item *item = &batch->items[0];
+    const struct job *job = item->job;
+    enum err code = ERR_OK;
+    for (size_t i = 0; i < long_job->shown_count && long_job->is_shown && code == ERR_OK; i++) {
+        const struct job_output *output = &long_job->shown[i];
+        const struct plan_buffer *place = &job->plan->buffers[output->buffer];
+        uint64_t offset = job_is_slice(job) ? 0 : output->offset;
+        uint64_t bytes =
+            job_is_slice(job) ? extent_buffer_bytes(place, job->slice.count) : output->bytes;
+        code = copy_back(batch, chunk_shown_at(job, i),
+            batch_address(batch, item, output->buffer) + offset, bytes, err);
+    }
+    return code;
+}
+
 static enum err enqueue_readback(struct batch *batch, struct error *err) {
     const struct long_job *long_job = batch_long_job(batch);
     enum err code = ERR_OK;
-    if (long_job != NULL && long_job->chunk > 0) return read_flags(batch, long_job, err);
+    if (long_job != NULL && long_job->chunk > 0) {
+        code = read_flags(batch, long_job, err);
+        return code == ERR_OK ? read_shown(batch, long_job, err) : code;
+    }
     if (batch->guarded != NULL) code = read_guarded(batch, err);
     else if (!batch->is_placed) code = read_packed(batch, err);
     if (code != ERR_OK) return code;

@@ -175,6 +175,7 @@ static enum err finish_oldest(struct lane *lane, struct error *err) {
     struct job *first = lane->done[0];
     bool is_slice = first->array != NULL; /* its outputs are with its array */
     bool goes_on = first->long_job != NULL && !chunk_was_last(first);
+    if (goes_on && first->long_job->is_shown) options->on_progress(options->context, first);
     if (!is_slice && !goes_on) options->on_done(options->context, lane->done, count);
     batch_recycle(batch);
     if (is_slice) end_slice(lane, first);

@@ -49,6 +49,8 @@ struct lanes_options {
     /** The jobs have run, as their outcomes say. The callee owns them. Outputs are valid during
      * the call. */
     void (*on_done)(void *context, struct job *const *jobs, size_t count);
+    /** A long job has run a chunk, and shows what it has read (long_job->found) during the call. */
+    void (*on_progress)(void *context, const struct job *job);
     /** Called after on_done: the batch has given back the memory of `count` jobs. */
     void (*on_released)(void *context, size_t count);
     /** There is no memory for the job now, though the lane holds nothing else; the callee owns it.

@@ -365,6 +365,7 @@ enum err producer_create(
     producer->topics[ROUTE_RESULT] = options->results_topic;
     producer->topics[ROUTE_DEAD_LETTER] = options->dead_letters_topic;
     producer->topics[ROUTE_TELEMETRY] = options->telemetry_topic;
+    producer->topics[ROUTE_PROGRESS] = options->progress_topic;
     producer->events = (struct client_events){.on_event = options->kafka.on_event,
         .context = options->kafka.context,
         .name = "kafka producer"};

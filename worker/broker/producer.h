@@ -18,6 +18,7 @@ struct producer_options {
     const char *results_topic; /* all must outlive the sink; NULL: nothing is sent there */
     const char *dead_letters_topic;
     const char *telemetry_topic;
+    const char *progress_topic;
     const char *transactional_id; /* for transaction.h; NULL: records are not in transactions */
     /* How long to wait until it knows the topics; 0: not at all. The first record for a topic that
      * it does not know may wait for a second. */

@@ -1,5 +1,5 @@
 /**
- * Where results, dead letters and telemetry go: a Kafka producer (producer.c) or files
+ * Where results, dead letters, telemetry and progress go: a Kafka producer (producer.c) or files
  * (file_sink.c).
  *
  * One thread at a time makes a call. A record that was sent is settled exactly once, by a
@@ -19,7 +19,7 @@
 #include "base/error.h"
 #include "broker/delivery.h"
 
-enum route { ROUTE_RESULT, ROUTE_DEAD_LETTER, ROUTE_TELEMETRY, ROUTE_COUNT };
+enum route { ROUTE_RESULT, ROUTE_DEAD_LETTER, ROUTE_TELEMETRY, ROUTE_PROGRESS, ROUTE_COUNT };
 
 /**
  * One message to publish. The publisher owns it from creation until on_settled; the sink borrows it

@@ -61,6 +61,8 @@ static bool parse_arguments(int argc, char **argv, struct run_arguments *ret, in
             .text = &ret->files.dead_letters},
         {"telemetry", "FILE", "telemetry, every telemetry.interval_ms and at the end",
             .with = "jobs", .text = &ret->files.telemetry},
+        {"progress", "FILE", "what long jobs show of themselves while they run", .with = "jobs",
+            .text = &ret->files.progress},
         {"no-supervisor", NULL,
             "run one executor in this process, for debugging; it is not started again,\n"
             "and not ended when a kernel hangs",
@@ -130,7 +132,8 @@ static int check_apart(const struct run_arguments *arguments) {
     const struct file_paths *files = &arguments->files;
     const struct named_file all[] = {{"--config", arguments->config, false},
         {"--jobs", files->jobs, false}, {"--results", files->results, true},
-        {"--dead-letters", files->dead_letters, true}, {"--telemetry", files->telemetry, true}};
+        {"--dead-letters", files->dead_letters, true}, {"--telemetry", files->telemetry, true},
+        {"--progress", files->progress, true}};
     const struct named_file *first, *second;
     if (!arguments->is_file_run ||
         files_are_apart(all, sizeof all / sizeof all[0], &first, &second))

@@ -120,6 +120,7 @@ static enum err begin_life(void *context, struct executor_life *ret, struct erro
     *ret = (struct executor_life){.source = connection.source,
         .sink = connection.sink,
         .telemetry = connection.telemetry,
+        .progress = connection.feed,
         .control = connection.control,
         .state = state};
     return ERR_OK;

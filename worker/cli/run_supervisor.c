@@ -46,13 +46,13 @@ static void remove_state_folder(const char *folder, uint32_t device) {
 }
 
 /* Arguments for executors that depend on the command line. */
-static void list_arguments(const struct run_arguments *arguments, const char *ret[static 16]) {
+static void list_arguments(const struct run_arguments *arguments, const char *ret[static 20]) {
     const struct {
         const char *name, *value;
     } all[] = {{"--driver", arguments->driver}, {"--jobs", arguments->files.jobs},
         {"--results", arguments->files.results}, {"--dead-letters", arguments->files.dead_letters},
-        {"--telemetry", arguments->files.telemetry}, {"--broker", arguments->broker},
-        {"--config-source", arguments->config_source}};
+        {"--telemetry", arguments->files.telemetry}, {"--progress", arguments->files.progress},
+        {"--broker", arguments->broker}, {"--config-source", arguments->config_source}};
     size_t count = 0;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         if (all[i].value == NULL) continue;
@@ -119,7 +119,7 @@ int run_supervisor(
     struct probed_device devices[PROBED_DEVICES_MAX];
     size_t count;
     struct error err;
-    const char *executor_arguments[16];
+    const char *executor_arguments[20];
     int ret = run_find_devices(
         settings, arguments->config, count_max(settings, arguments), devices, &count);
     if (ret != CLI_OK) return ret;

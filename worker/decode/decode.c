@@ -29,6 +29,7 @@ static const struct field job_fields[] = {
     {KEY("outputs"), REQUIRED, parse_outputs, 0},
     {KEY("until"), OPTIONAL, parse_until, 0},
     {KEY("time_ms"), OPTIONAL, parse_time, 0},
+    {KEY("progress"), OPTIONAL, parse_progress, 0},
     {KEY("timing"), OPTIONAL, parse_bool, offsetof(struct job, timing)},
     {KEY("deadline_ms"), OPTIONAL, parse_count_u64, offsetof(struct job, deadline_unix_ms)},
     {KEY("timeout_ms"), OPTIONAL, parse_count_u32, offsetof(struct job, timeout_ms)},
@@ -51,7 +52,8 @@ static enum err check_version(struct walk *walk, const struct wire_value *map) {
 static enum err check_repeat(struct walk *walk) {
     struct job *job = walk->job;
     if (job->long_job != NULL && job->repeat == 0)
-        return walk_fail(walk, ERR_BAD_JOB, "send \"repeat\", or neither \"until\" nor \"time_ms\"",
+        return walk_fail(walk, ERR_BAD_JOB,
+            "send \"repeat\", or neither \"until\", \"time_ms\" nor \"progress\"",
             "is a long job that does not say how many rounds it runs at most");
     if (job->repeat == 0) job->repeat = 1;
     return ERR_OK;

@@ -57,3 +57,41 @@ enum err parse_time(struct walk *walk, const struct wire_value *value, void *ret
     return walk_limit(
         walk, long_job->time_ms, walk->limits->long_ms_max, "milliseconds", "limits.long_job_ms");
 }
+
+/* More often, or more, would take room on the topic, and nobody could look at it. */
+static enum err parse_every(struct walk *walk, const struct wire_value *value, void *ret) {
+    uint32_t *every_ms = ret;
+    enum err code = parse_count_u32(walk, value, ret);
+    if (code != ERR_OK || *every_ms >= PROGRESS_EVERY_MS_MIN) return code;
+    return walk_fail(walk, ERR_BAD_JOB, "ask for progress less often",
+        "is %" PRIu32 " ms, at least %d are allowed", *every_ms, PROGRESS_EVERY_MS_MIN);
+}
+
+static enum err parse_shown(struct walk *walk, const struct wire_value *value, void *ret) {
+    struct long_job *long_job = ret;
+    uint64_t total = 0, instances = walk->job->instances > 0 ? walk->job->instances : 1, bytes;
+    enum err code = read_outputs(walk, value, &long_job->shown, &long_job->shown_count);
+    for (size_t i = 0; code == ERR_OK && i < long_job->shown_count; i++)
+        if (__builtin_mul_overflow(long_job->shown[i].bytes, instances, &bytes) ||
+            __builtin_add_overflow(total, bytes, &total))
+            total = UINT64_MAX;
+    if (code == ERR_OK) code = walk_limit(walk, total, PROGRESS_BYTES_MAX, "bytes", NULL);
+    if (code != ERR_OK || long_job->shown_count == 0) return code;
+    void *found;
+    code = walk_alloc(walk, long_job->shown_count, sizeof *long_job->found, &found);
+    if (code == ERR_OK) long_job->found = found;
+    return code;
+}
+
+static const struct field progress_fields[] = {
+    {KEY("every_ms"), REQUIRED, parse_every, offsetof(struct long_job, every_ms)},
+    {KEY("outputs"), OPTIONAL, parse_shown, 0},
+};
+
+enum err parse_progress(struct walk *walk, const struct wire_value *value, void *ret) {
+    const struct wire_value *found[FIELDS_MAX];
+    struct long_job *long_job;
+    enum err code = long_job_of(walk, &long_job);
+    if (code == ERR_OK) code = walk_is_map(walk, value);
+    return code == ERR_OK ? walk_map(walk, value, FIELDS(progress_fields), long_job, found) : code;
+}

@@ -48,15 +48,20 @@ static enum err check_names(struct walk *walk, const struct job_output *outputs,
     return ERR_OK;
 }
 
-enum err parse_outputs(struct walk *walk, const struct wire_value *value, void *ret) {
+enum err read_outputs(struct walk *walk, const struct wire_value *value,
+    const struct job_output **ret, size_t *count) {
     const struct array_field field = {.max = walk->limits->outputs_max,
         .unit = "outputs",
         .item_size = sizeof(struct job_output),
         .parse = parse_output};
-    struct job *job = ret;
     void *outputs;
-    enum err code = walk_array(walk, value, &field, &outputs, &job->output_count);
-    if (code == ERR_OK) code = check_names(walk, outputs, job->output_count);
-    if (code == ERR_OK) job->outputs = outputs;
+    enum err code = walk_array(walk, value, &field, &outputs, count);
+    if (code == ERR_OK) code = check_names(walk, outputs, *count);
+    if (code == ERR_OK) *ret = outputs;
     return code;
+}
+
+enum err parse_outputs(struct walk *walk, const struct wire_value *value, void *ret) {
+    struct job *job = ret;
+    return read_outputs(walk, value, &job->outputs, &job->output_count);
 }

@@ -54,7 +54,7 @@ static struct kafka_options kafka_options(
  */
 static char **list_topics(const struct settings *settings, size_t *count) {
     const struct string_list *jobs = &settings->topics.jobs, *others = &settings->topics.reply_to;
-    char **topics = calloc(jobs->count + others->count + 4, sizeof topics[0]);
+    char **topics = calloc(jobs->count + others->count + 5, sizeof topics[0]);
     if (topics == NULL) return NULL;
     *count = 0;
     for (size_t i = 0; i < jobs->count; i++) topics[(*count)++] = jobs->items[i];
@@ -63,6 +63,7 @@ static char **list_topics(const struct settings *settings, size_t *count) {
     topics[(*count)++] = settings->topics.dead_letters;
     topics[(*count)++] = settings->topics.telemetry;
     if (settings->topics.control[0] != 0) topics[(*count)++] = settings->topics.control;
+    if (settings->topics.progress[0] != 0) topics[(*count)++] = settings->topics.progress;
     return topics;
 }
 
@@ -125,6 +126,17 @@ static enum err open_telemetry(
     const struct producer_options options = {
         .kafka = kafka_options(servers, &settings->kafka.producer),
         .telemetry_topic = settings->topics.telemetry,
+        .topics_timeout_ms = topics_timeout_ms(settings)};
+    return producer_create(&options, ret, err);
+}
+
+/* The same, for what long jobs show: telemetry does not wait for it. */
+static enum err open_feed(
+    const struct settings *settings, const char *servers, struct sink **ret, struct error *err) {
+    if (settings->topics.progress[0] == 0) return ERR_OK;
+    const struct producer_options options = {
+        .kafka = kafka_options(servers, &settings->kafka.producer),
+        .progress_topic = settings->topics.progress,
         .topics_timeout_ms = topics_timeout_ms(settings)};
     return producer_create(&options, ret, err);
 }
@@ -326,9 +338,11 @@ enum err connect_kafka(const struct settings *settings, uint32_t device,
     if (code == ERR_OK)
         code = open_sink(settings, device, servers, instance, ret->source, &ret->sink, err);
     if (code == ERR_OK) code = open_telemetry(settings, servers, &ret->telemetry, err);
+    if (code == ERR_OK) code = open_feed(settings, servers, &ret->feed, err);
     if (code == ERR_OK) code = open_control(settings, servers, are_away, &ret->control, err);
     if (code == ERR_OK) return ERR_OK;
     reader_destroy(ret->control);
+    sink_destroy(ret->feed);
     sink_destroy(ret->telemetry);
     sink_destroy(ret->sink);
     source_destroy(ret->source);
@@ -338,13 +352,21 @@ enum err connect_kafka(const struct settings *settings, uint32_t device,
 
 /* What an interrupted run has left would be lost without a word. */
 static void say_replaced(const struct file_paths *paths) {
-    const char *const all[] = {paths->results, paths->dead_letters, paths->telemetry};
+    const char *const all[] = {
+        paths->results, paths->dead_letters, paths->telemetry, paths->progress};
     struct stat file;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (all[i] != NULL && strcmp(all[i], "-") != 0 && stat(all[i], &file) == 0 &&
             S_ISREG(file.st_mode) && file.st_size > 0)
             log_line(LOG_WARN, "%s had %lld bytes of an earlier run, which are replaced", all[i],
                 (long long)file.st_size);
+}
+
+/* A later process appends to what an earlier one has written. */
+static enum err open_file(const char *path, bool is_resumed, struct sink **ret, struct error *err) {
+    if (path == NULL) return ERR_OK;
+    return is_resumed ? file_sink_append(path, ret, err)
+                      : file_sink_create(path, NULL, NULL, ret, err);
 }
 
 enum err connect_files(const struct settings *settings, const struct file_paths *paths,
@@ -364,10 +386,10 @@ enum err connect_files(const struct settings *settings, const struct file_paths 
     if (code == ERR_OK)
         code =
             file_sink_create(paths->results, paths->dead_letters, ret->progress, &ret->sink, err);
-    if (code == ERR_OK && paths->telemetry != NULL)
-        code = is_resumed ? file_sink_append(paths->telemetry, &ret->telemetry, err)
-                          : file_sink_create(paths->telemetry, NULL, NULL, &ret->telemetry, err);
+    if (code == ERR_OK) code = open_file(paths->telemetry, is_resumed, &ret->telemetry, err);
+    if (code == ERR_OK) code = open_file(paths->progress, is_resumed, &ret->feed, err);
     if (code == ERR_OK) return ERR_OK;
+    sink_destroy(ret->telemetry);
     sink_destroy(ret->sink);
     source_destroy(ret->source);
     connection_fini(ret);

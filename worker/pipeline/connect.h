@@ -22,6 +22,7 @@ struct connection {
     struct source *source;
     struct sink *sink;
     struct sink *telemetry;         /* a sink of its own; NULL: none is published */
+    struct sink *feed;              /* another, for the progress of long jobs; NULL: as well */
     struct reader *control;         /* NULL without topics.control */
     struct file_progress *progress; /* NULL unless the progress of files is kept */
     struct embedded *embedded;      /* NULL unless the broker was started for it */
@@ -64,7 +65,7 @@ MUST_CHECK enum err connect_check(const struct settings *settings,
 /** Files instead of a broker; "-" is standard input and output. */
 struct file_paths {
     const char *jobs, *results;
-    const char *dead_letters, *telemetry; /* NULL: not written */
+    const char *dead_letters, *telemetry, *progress; /* NULL: not written */
 };
 
 /**

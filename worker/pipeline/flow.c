@@ -8,6 +8,7 @@
 #include "pipeline/control.h"
 #include "pipeline/ends.h"
 #include "pipeline/serial.h"
+#include "publish/feed.h"
 #include "quarantine/refusals.h"
 #include "trace/tracer.h"
 
@@ -200,6 +201,11 @@ void flow_on_done(void *context, struct job *const *jobs, size_t count) {
     if (log_is_on(LOG_DEBUG)) log_batch(jobs[0]);
     if (stages->tracer != NULL) tracer_note_batch(stages->tracer, jobs, count);
     jobs_end(context, jobs, count);
+}
+
+void flow_on_progress(void *context, const struct job *job) {
+    const struct stages *stages = context;
+    if (stages->feed != NULL) feed_show(stages->feed, job);
 }
 
 static void log_rarely(struct log_limit *limit, const char *what, const struct error *err) {

@@ -33,6 +33,8 @@ void flow_on_memory_short(void *context, struct job *job, const struct error *er
 void flow_on_failed(void *context, struct job *job, const struct error *err);
 /** Ends jobs that have run. */
 void flow_on_done(void *context, struct job *const *jobs, size_t count);
+/** A long job shows how far it is. */
+void flow_on_progress(void *context, const struct job *job);
 void flow_on_not_stored(void *context, const struct error *err);
 void flow_on_not_cached(void *context, const struct error *err);
 void flow_on_publish_failed(void *context, const struct error *err);

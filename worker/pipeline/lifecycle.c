@@ -23,6 +23,7 @@
 #include "pipeline/serial.h"
 #include "pipeline/spare.h"
 #include "prepare/providers.h"
+#include "publish/feed.h"
 #include "quarantine/fetches.h"
 #include "quarantine/suspects.h"
 #include "trace/tracer.h"
@@ -48,6 +49,7 @@ static void take_life(struct stages *stages, const struct executor_life *life) {
     stages->source = life->source;
     stages->sink = life->sink;
     stages->telemetry = life->telemetry;
+    stages->progress = life->progress;
     stages->control_reader = life->control;
     stages->state = life->state;
 }
@@ -268,6 +270,7 @@ static enum err start_lanes(struct stages *stages, struct error *err) {
         .start = flow_start,
         .on_done = flow_on_done,
         .on_refused = flow_on_failed,
+        .on_progress = flow_on_progress,
         .on_released = ends_on_released,
         .on_memory_short = flow_on_memory_short,
         .on_lost = ends_on_lost,
@@ -299,6 +302,12 @@ static enum err start_retries(struct stages *stages, struct error *err) {
     const struct retries_options options = {
         .still_wanted = flow_still_wanted, .on_due = flow_plan, .on_handed_back = on_handed_back};
     return retries_start(stages, &options, &stages->retries, err);
+}
+
+static enum err start_feed(struct stages *stages, struct error *err) {
+    struct sink *sink = stages->progress;
+    stages->progress = NULL;
+    return sink != NULL ? feed_start(sink, &stages->feed, err) : ERR_OK;
 }
 
 static enum err start_control(struct stages *stages, struct error *err) {
@@ -435,6 +444,12 @@ static void destroy_meter(struct stages *stages) {
         log_line(LOG_WARN, "NVML hangs, and is left as it is; check that nvidia-smi works");
 }
 
+/* The lanes have ended. */
+static void destroy_feed(struct stages *stages) {
+    feed_stop(stages->feed);
+    sink_destroy(stages->progress);
+}
+
 static void destroy_tracing(struct stages *stages) {
     tracer_stop(stages->tracer);
 }
@@ -497,6 +512,7 @@ static const struct stage {
     {"blobs", resources_open_blobs, NULL, resources_close_blobs},
     {"source", watch_source, finish_source, destroy_source},
     {"publisher", start_publisher, finish_publisher, NULL},
+    {"feed", start_feed, NULL, destroy_feed},
     {"tracing", start_tracing, NULL, destroy_tracing},
     {"statics", resources_create_statics, NULL, resources_destroy_statics},
     {"residents", resources_create_residents, NULL, resources_destroy_residents},

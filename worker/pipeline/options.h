@@ -19,6 +19,7 @@ struct executor_life {
     struct source *source;
     struct sink *sink;
     struct sink *telemetry; /* NULL: none is published */
+    struct sink *progress;  /* of long jobs; NULL: none is published */
     struct reader *control; /* NULL: no job is cancelled */
     struct state *state;    /* opened; NULL: nothing is noted for the next executor */
 };

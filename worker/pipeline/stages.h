@@ -84,6 +84,8 @@ struct stages {
     struct publisher *publisher;
     struct tracer *tracer;  /* NULL: no job is traced */
     struct sink *telemetry; /* until the reporter owns it */
+    struct sink *progress;  /* until the feed owns it */
+    struct feed *feed;      /* NULL where no progress is published */
     struct meter *meter;
     struct reporter *reporter; /* NULL where no telemetry is published */
     char host[128];

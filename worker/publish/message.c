@@ -134,8 +134,8 @@ static void write_blob(struct writer *writer, const struct digest *digest) {
 }
 
 /* What an output says besides its data. */
-static void write_output_head(struct writer *writer, const struct job *job, size_t index) {
-    const struct job_output *output = &job->outputs[index];
+static void write_output_head(
+    struct writer *writer, const struct job *job, const struct job_output *output) {
     const struct job_buffer *buffer = &job->buffers[output->buffer];
     bool has_type = buffer->datatype != DATATYPE_NONE;
     bool has_shape = output->is_whole && buffer->shape != NULL;
@@ -162,7 +162,7 @@ static void write_data_head(struct writer *writer, size_t size) {
 static void write_outputs(struct writer *writer, const struct job *job) {
     for (size_t i = 0; i < job->output_count; i++) {
         const struct digest *blob = upload_digest(job, i);
-        write_output_head(writer, job, i);
+        write_output_head(writer, job, &job->outputs[i]);
         if (blob != NULL) {
             write_blob(writer, blob);
             continue;
@@ -220,8 +220,7 @@ static void write_telemetry(struct writer *writer, const struct job_telemetry *t
     write_number(writer, "sync_points", batch->sync_points);
 }
 
-static void write_source_and_worker(
-    struct writer *writer, const struct position *position, const struct identity *identity) {
+static void write_source(struct writer *writer, const struct position *position) {
     write_key(writer, "source");
     write_map(writer, 3);
     write_key(writer, "topic");
@@ -230,6 +229,9 @@ static void write_source_and_worker(
     write_int32(writer, position->partition);
     write_key(writer, "offset");
     write_int64(writer, position->offset);
+}
+
+static void write_worker(struct writer *writer, const struct identity *identity) {
     write_key(writer, "worker");
     write_map(writer, 3);
     write_key(writer, "host");
@@ -312,7 +314,8 @@ static void write_tail(
     if (has_residents(&job->outcome)) write_residents(writer, job);
     if (has_rounds(job)) write_rounds(writer, job);
     write_telemetry(writer, &job->outcome.telemetry);
-    write_source_and_worker(writer, &job->delivery->position, identity);
+    write_source(writer, &job->delivery->position);
+    write_worker(writer, identity);
 }
 
 /* The head is written into the message, and then copied to where outputs that have places begin.
@@ -360,7 +363,7 @@ static void place_in_result(struct message *message, const struct plan *plan) {
     struct writer writer = {.next = message->payload, .left = message->payload_max};
     uint64_t data_bytes = 0;
     for (size_t i = 0; i < job->output_count; i++) {
-        write_output_head(&writer, job, i);
+        write_output_head(&writer, job, &job->outputs[i]);
         if (plan->outputs[i].is_stored) {
             write_blob(&writer, &some);
             continue;
@@ -481,4 +484,46 @@ struct message *message_of_dead_letter(
         add_text(message, "%s/%" PRIu32, identity->host, identity->device_index));
     if (cut != 0) add_header(message, DEAD_LETTER_TRUNCATED, slice_of_text(cuts[cut]));
     return message;
+}
+
+/* --- progress --- */
+
+size_t message_progress_size(const struct job *job) {
+    const struct long_job *long_job = job->long_job;
+    size_t size = PLAN_RESULT_OVERHEAD_BYTES + job->id.size + strlen(job->delivery->position.topic);
+    for (size_t i = 0; i < long_job->shown_count; i++) {
+        const struct job_output *output = &long_job->shown[i];
+        size += 64 + output->name.size + 9 * (job->buffers[output->buffer].rank + 1) +
+                output->bytes * (job->instances > 0 ? job->instances : 1);
+    }
+    return size;
+}
+
+/* The parts of all instances, side by side. */
+static void write_shown(struct writer *writer, const struct job *job, size_t index) {
+    const struct job_output *output = &job->long_job->shown[index];
+    const struct shown_output *found = &job->long_job->found[index];
+    uint32_t count = job->instances > 0 ? job->instances : 1;
+    write_output_head(writer, job, output);
+    write_data_head(writer, output->bytes * count);
+    for (uint32_t i = 0; i < count; i++)
+        writer_append(writer, found->data + found->stride * i, output->bytes);
+}
+
+size_t message_write_progress(const struct job *job, uint8_t *ret, size_t size_max) {
+    const struct long_job *long_job = job->long_job;
+    struct writer writer = {.next = ret, .left = size_max};
+    write_map(&writer, 7);
+    write_number(&writer, "v", 1);
+    write_key(&writer, "id");
+    write_slice(&writer, job->id);
+    write_number(&writer, "attempt", attempts_of(job));
+    write_number(&writer, "rounds", long_job->rounds);
+    write_number(&writer, "live", long_job->live_count);
+    write_key(&writer, "outputs");
+    write_array(&writer, long_job->shown_count);
+    for (size_t i = 0; i < long_job->shown_count; i++) write_shown(&writer, job, i);
+    write_source(&writer, &job->delivery->position);
+    INVARIANT(!writer.is_over, "message_progress_size() says what it takes at most");
+    return (size_t)(writer.next - ret);
 }

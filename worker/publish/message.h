@@ -63,6 +63,11 @@ struct message *message_reserve_around(
 MUST_CHECK enum err message_write_result(struct message *message, enum answer answer,
     const struct identity *identity, struct error *err);
 
+/** What a long job shows when a chunk is over (publish/feed.h): the bytes that it takes at most,
+ * and the message. Returns its size. */
+size_t message_progress_size(const struct job *job);
+size_t message_write_progress(const struct job *job, uint8_t *ret, size_t size_max);
+
 /** Why the job has failed, with as much of the sender's data as `answer`, a letter, takes. */
 struct message *message_of_dead_letter(
     struct job *job, enum answer answer, const struct identity *identity);

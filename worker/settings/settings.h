@@ -84,6 +84,7 @@ struct settings {
         char *results;
         char *dead_letters;
         char *telemetry;
+        char *progress;              /* "": none is published */
         char *control;               /* "": there is none */
         struct string_list reply_to; /* what jobs may name */
     } topics;

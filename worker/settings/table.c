@@ -167,6 +167,9 @@ const struct setting setting_table[] = {
     STRING(topics.control, 0, "\"\"",
         "Topic that carries cancels (gpu-worker cancel); every worker reads all of it. It must "
         "exist. Empty: jobs cannot be cancelled."),
+    STRING(topics.progress, 0, "\"\"",
+        "Topic on which long jobs show how far they are, as often as they ask for it. It must "
+        "exist. Empty: they do not show it."),
     LIST(topics.reply_to, 0, "[]",
         "Topics that a job may name as reply_to, to have its result sent there instead of "
         "topics.results.",
