@@ -31,7 +31,7 @@ LAYERS = {
     "prepare": ["base", "broker/delivery.h", "job", "program", "gpu", "plan", "blobs/blob.h", "blobs/blobs.h"],
     "batch": ["base", "job", "program", "gpu", "plan", "prepare", "blobs/blob.h", "blobs/spool.h", "metrics",
               "state/state.h"],
-    "publish": ["base", "broker", "state/state.h", "job", "plan/plan.h", "blobs/blobs.h", "metrics"],
+    "publish": ["base", "broker", "state", "job", "plan/plan.h", "blobs/blobs.h", "metrics"],
     "pipeline": ["base", "settings", "broker", "state", "job", "decode", "quarantine", "key_order", "program", "gpu", "plan",
                  "blobs/blobs.h", "metrics", "trace", "prepare", "batch", "publish"],
     "process": ["base"],

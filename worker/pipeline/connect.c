@@ -130,7 +130,7 @@ static enum err open_telemetry(
     return producer_create(&options, ret, err);
 }
 
-/* The same, for what long jobs show: telemetry does not wait for it. */
+/* Telemetry does not wait for what long jobs show, nor that for telemetry. */
 static enum err open_feed(
     const struct settings *settings, const char *servers, struct sink **ret, struct error *err) {
     if (settings->topics.progress[0] == 0) return ERR_OK;

@@ -227,6 +227,11 @@ void flow_on_not_cached(void *context, const struct error *err) {
     log_rarely(&limit, "a blob was not kept in the cache", err);
 }
 
+void flow_on_not_shown(const struct error *err) {
+    static struct log_limit limit = LOG_LIMIT_ONCE_A_MINUTE;
+    log_rarely(&limit, "what long jobs show could not be published", err);
+}
+
 void flow_on_publish_failed(void *context, const struct error *err) {
     stages_fail(context, err);
 }

@@ -37,6 +37,8 @@ void flow_on_done(void *context, struct job *const *jobs, size_t count);
 void flow_on_progress(void *context, const struct job *job);
 void flow_on_not_stored(void *context, const struct error *err);
 void flow_on_not_cached(void *context, const struct error *err);
+/** What long jobs show could not be published. */
+void flow_on_not_shown(const struct error *err);
 void flow_on_publish_failed(void *context, const struct error *err);
 
 #endif

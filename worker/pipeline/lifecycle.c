@@ -281,6 +281,7 @@ static enum err start_lanes(struct stages *stages, struct error *err) {
 static enum err start_serial(struct stages *stages, struct error *err) {
     const struct serial_options options = {.start = flow_start,
         .on_done = flow_on_done,
+        .on_progress = flow_on_progress,
         .on_failed = flow_on_failed,
         .context = stages};
     return serial_start(stages, &options, &stages->serial, err);
@@ -307,7 +308,7 @@ static enum err start_retries(struct stages *stages, struct error *err) {
 static enum err start_feed(struct stages *stages, struct error *err) {
     struct sink *sink = stages->progress;
     stages->progress = NULL;
-    return sink != NULL ? feed_start(sink, &stages->feed, err) : ERR_OK;
+    return sink != NULL ? feed_start(sink, flow_on_not_shown, &stages->feed, err) : ERR_OK;
 }
 
 static enum err start_control(struct stages *stages, struct error *err) {

@@ -12,7 +12,6 @@
 #include "batch/coalesce.h"
 #include "gpu/event.h"
 #include "pipeline/ends.h"
-#include "pipeline/flow.h"
 #include "plan/extent.h"
 #include "quarantine/culprits.h"
 
@@ -182,7 +181,7 @@ static enum err run_long_job(
     const struct serial_options *options = &serial->options;
     enum err code = run_batch(serial, job, false, err);
     while (code == ERR_OK && !chunk_was_last(job)) {
-        if (job->long_job->is_shown) flow_on_progress(serial->stages, job);
+        if (job->long_job->is_shown) options->on_progress(options->context, job);
         batch_recycle(&serial->batch);
         job_move(job, JOB_READY);
         code = options->start(options->context, job, err);

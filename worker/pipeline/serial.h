@@ -23,6 +23,8 @@ struct serial_options {
     /** Jobs have run, as their outcomes say; the callee owns them. Outputs are valid during the
      * call. */
     void (*on_done)(void *context, struct job *const *jobs, size_t count);
+    /** A long job has run a chunk, as batch/lane.h says. */
+    void (*on_progress)(void *context, const struct job *job);
     /** The job was refused, or it was running when the GPU was lost; the callee owns it. */
     void (*on_failed)(void *context, struct job *job, const struct error *err);
     void *context;

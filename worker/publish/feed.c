@@ -4,10 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/crew.h"
-#include "base/log.h"
-#include "base/log_limit.h"
 #include "base/pulse.h"
 #include "publish/message.h"
 #include "state/crash.h"
@@ -24,7 +21,8 @@ struct shown {
 
 struct feed {
     struct sink *sink; /* the thread's */
-    size_t sent;       /* the thread's: on their way */
+    void (*on_failed)(const struct error *err);
+    size_t sent; /* the thread's: on their way */
     struct crew *crew;
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t has_some;
@@ -91,11 +89,9 @@ void feed_show(struct feed *feed, const struct job *job) {
 /* --- the thread --- */
 
 static void on_settled(struct record *record, enum err code, const struct error *err) {
-    static struct log_limit limit = LOG_LIMIT_ONCE_A_MINUTE;
     struct shown *shown = (struct shown *)record;
     shown->feed->sent--;
-    if (code != ERR_OK && log_limit_take(&limit, clock_ns(), NULL))
-        log_error(LOG_WARN, "what long jobs show could not be published", err);
+    if (code != ERR_OK) shown->feed->on_failed(err);
     free(shown);
 }
 
@@ -129,7 +125,7 @@ static void run_feed(void *context, uint32_t index) {
         }
         if (!is_over) sink_serve(feed->sink, shown != NULL ? 0 : SERVE_MS);
     }
-    (void)!sink_flush(feed->sink, FLUSH_MS, &err); /* what it could not send is logged */
+    if (sink_flush(feed->sink, FLUSH_MS, &err) != ERR_OK) feed->on_failed(&err);
     pulse_idle();
     sink_destroy(feed->sink);
 }
@@ -147,13 +143,15 @@ static void feed_destroy(struct feed *feed) {
     free(feed);
 }
 
-enum err feed_start(struct sink *sink, struct feed **ret, struct error *err) {
+enum err feed_start(struct sink *sink, void (*on_failed)(const struct error *err),
+    struct feed **ret, struct error *err) {
     struct feed *feed = calloc(1, sizeof *feed);
     if (feed == NULL) {
         sink_destroy(sink);
         return error_no_memory(err, "no memory for what long jobs show");
     }
     feed->sink = sink;
+    feed->on_failed = on_failed;
     pthread_mutex_init(&feed->lock, NULL);
     pthread_cond_init(&feed->has_some, NULL);
     const struct crew_options crew = {.name = "feed", .count = 1, .run = run_feed, .context = feed};

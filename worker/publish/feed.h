@@ -18,8 +18,10 @@ enum { FEED_MESSAGES_MAX = 128 };
 
 struct feed;
 
-/** Owns the sink, also after an error. */
-MUST_CHECK enum err feed_start(struct sink *sink, struct feed **ret, struct error *err);
+/** Owns the sink, also after an error. `on_failed` is told, on the feed's thread, of what could not
+ * be sent. */
+MUST_CHECK enum err feed_start(struct sink *sink, void (*on_failed)(const struct error *err),
+    struct feed **ret, struct error *err);
 
 /** Sends what waits, if that takes no longer than a second, and ends. NULL is fine. */
 void feed_stop(struct feed *feed);
