@@ -53,6 +53,10 @@ MUST_CHECK enum err bench_cost(const struct bench_options *options, struct error
 /** Arrays, and the same work as single jobs, against the link to the device. */
 MUST_CHECK enum err bench_arrays(const struct bench_options *options, struct error *err);
 
+/** Long jobs: in chunks against one visit to the device, and arrays that end one after the other
+ * against the least that takes. */
+MUST_CHECK enum err bench_long(const struct bench_options *options, struct error *err);
+
 /** How long a job takes from memory to its result, one at a time, against the baseline. */
 MUST_CHECK enum err bench_latency(const struct bench_options *options, struct error *err);
 

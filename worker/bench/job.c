@@ -255,3 +255,28 @@ enum err bench_job_share(const char *program, struct slice shared, bool brings_d
     remove_data_folder(folder);
     return code;
 }
+
+enum err bench_job_rounds(const uint32_t *lasts, uint32_t instances, uint32_t repeat,
+    uint32_t turns, bool is_long, struct slice *ret, struct error *err) {
+    const struct array_words words = array_words_of(instances);
+    size_t count = instances > 0 ? instances : 1;
+    char folder[TEMPORARY_PATH_SIZE], yaml[1024];
+    enum err code = make_data_folder(folder, err);
+    if (code != ERR_OK) return code;
+    code = write_file(slice_of(lasts, count * sizeof *lasts), folder, "x", err);
+    snprintf(yaml, sizeof yaml,
+        "id: bench\n%s"
+        "buffers:\n"
+        "  state: {%sbytes: 516}\n"
+        "  done: {%sbytes: 4}\n"
+        "  last: {%sbytes: 4, data: {file: x}}\n"
+        "steps: [{program: bench, entry: draw, grid: [1], args: [state, done, last, {u32: %" PRIu32
+        "}]}]\n"
+        "outputs: [{buffer: done}]\n"
+        "repeat: %" PRIu32 "\n%s",
+        words.count, words.each, words.each, words.each, turns, repeat,
+        is_long ? "until: {buffer: done}\n" : "");
+    if (code == ERR_OK) code = encode(yaml, folder, ret, err);
+    remove_data_folder(folder);
+    return code;
+}

@@ -56,4 +56,13 @@ MUST_CHECK enum err bench_job_train(uint32_t launches, uint32_t epochs, uint32_t
 MUST_CHECK enum err bench_job_share(const char *program, struct slice shared, bool brings_data,
     struct slice *ret, struct error *err);
 
+/**
+ * Rounds in which 128 threads draw `turns` numbers each: `lasts[i]` says after which one instance i
+ * is done, and `repeat` how many there are at most. `instances` as above; then there is one `last`.
+ * `is_long`: it ends when all are done, in chunks; else all rounds run, in one visit to the device.
+ * The caller frees `ret.data`.
+ */
+MUST_CHECK enum err bench_job_rounds(const uint32_t *lasts, uint32_t instances, uint32_t repeat,
+    uint32_t turns, bool is_long, struct slice *ret, struct error *err);
+
 #endif

@@ -1,6 +1,6 @@
 /**
  * What `gpu-worker bench` runs: nothing at all and z = x + y, with and without coalescing, and four
- * scores of 16 parameters against a shared table.
+ * scores of 16 parameters against a shared table; and rounds of a long job.
  */
 #include "kernel.h"
 
@@ -71,4 +71,21 @@ KERNEL(score_batched, (const struct score_row *)rows, (uint32_t)jobs) {
     if (block_y() >= jobs) return;
     const struct score_row *row = &rows[block_y()];
     score_parameters(row->parameters, row->table, row->scores, row->n);
+}
+
+/* A round of a long job: each thread draws numbers, and the first one counts rounds, until there
+ * are as many as `last` says. */
+DEVICE void draw_numbers(uint32_t *state, uint32_t *done, const uint32_t *last, uint32_t turns) {
+    uint32_t is_done = done[0], rounds = state[0], number = state[1 + thread_x()];
+    barrier();
+    if (is_done != 0) return;
+    for (uint32_t i = 0; i < turns; i++) number = number * 1664525u + 1013904223u;
+    state[1 + thread_x()] = number;
+    if (thread_x() != 0) return;
+    state[0] = rounds + 1;
+    if (rounds + 1 == last[0]) done[0] = last[0];
+}
+
+BATCHED_KERNEL(draw, (uint32_t *)state, (uint32_t *)done, (const uint32_t *)last, (uint32_t)turns) {
+    draw_numbers(state, done, last, turns);
 }
