@@ -41,6 +41,7 @@ class Limits(NamedTuple):
     instances: int = 100
     timeout_ms_min: int = 100
     timeout_ms_max: int = 60000
+    long_job_ms: int = 3600000
 
 
 class Refused(Exception):
@@ -128,6 +129,10 @@ def instances_of(job, buffer):
     return job.get("count", 1) if buffer.get("each") else 1
 
 
+def is_long(job):
+    return "until" in job or "time_ms" in job
+
+
 def check_limits(job, limits):
     def at_most(count, limit, what):
         require(count <= limit, f"{count} {what}, at most {limit}", "too_large")
@@ -142,8 +147,9 @@ def check_limits(job, limits):
         at_most(len(buffer.get("writes", [])), limits.writes, "writes")
     for step in job["steps"]:
         at_most(len(step["args"]), limits.args, "args")
-    launches = job.get("repeat", 1) * sum(step.get("iterations", 1) for step in job["steps"])
-    at_most(launches, limits.launches, "launches")
+    at_most(job.get("time_ms", 1), limits.long_job_ms, "milliseconds of a long job")
+    rounds = 1 if is_long(job) else job.get("repeat", 1)  # a long job is bounded round by round
+    at_most(rounds * sum(step.get("iterations", 1) for step in job["steps"]), limits.launches, "launches")
     if "timeout_ms" in job:
         require(job["timeout_ms"] >= limits.timeout_ms_min, f"timeout_ms under {limits.timeout_ms_min}")
         at_most(job["timeout_ms"], limits.timeout_ms_max, "milliseconds")
@@ -210,6 +216,17 @@ def check_outputs(job):
         require(offset + output.get("bytes", 0) <= size, "output past the end")
 
 
+def check_until(job):
+    """The buffer says for each instance whether it is done: it begins anew with each job, and has no other reader."""
+    name = job["until"]["buffer"]
+    require(name in job["buffers"], f"until: no buffer {name!r}")
+    buffer = job["buffers"][name]
+    require(buffer["bytes"] == 4, f"until: {name} has {buffer['bytes']} bytes, not 4")
+    require(buffer.get("each", False) == ("count" in job), f"until: {name} has not a part for each instance")
+    require(not {"static", "blob", "resident"} & buffer.keys(), f"until: {name} is none of the job's own")
+    require(buffer.get("datatype", "UINT32") == "UINT32", f"until: {name} is {buffer.get('datatype')}, not UINT32")
+
+
 def check(payload, limits=Limits()):
     """Raises Refused unless `payload` is a job that a worker with these limits accepts."""
     pairs = unpack(payload)
@@ -228,6 +245,8 @@ def check(payload, limits=Limits()):
     for step in job["steps"]:
         check_step(job, step)
     check_outputs(job)
+    if "until" in job:
+        check_until(job)
 
 
 def check_control(payload):

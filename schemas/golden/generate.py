@@ -116,6 +116,7 @@ def everything():
             "ones": {"bytes": 16, "fill": 255},
             "state": {"bytes": 16, "resident": "weights", "init": {"fill": 0}, "expect": 7},
             "empty": {"bytes": 0, "data": b"", "datatype": "FP64", "shape": [3, 0]},
+            "done": {"bytes": 4, "datatype": "UINT32"},
         },
         "steps": [
             {
@@ -132,6 +133,8 @@ def everything():
         ],
         "repeat": 3,
         "outputs": [{"buffer": "data"}, {"buffer": "data", "offset": 4, "bytes": 8, "as": "middle"}],
+        "until": {"buffer": "done"},
+        "time_ms": 60000,
         "timing": True,
         "deadline_ms": 1800000000000,
         "timeout_ms": 1000,
@@ -224,9 +227,98 @@ def large_arrays():
         "count": 100}  # fmt: skip
 
 
+def long(done=None, **keys):
+    """The small job, until its buffer `done` says so, which is this; with these keys, of which None takes one away."""
+    job = saxpy() | {"repeat": 5000, "until": {"buffer": "done"}}
+    job["buffers"]["done"] = {"bytes": 4} if done is None else done
+    return {key: value for key, value in (job | keys).items() if value is not None}
+
+
+def long_array(done=None, **keys):
+    """The same of three instances."""
+    buffers = array()["buffers"] | {"done": {"bytes": 4, "each": True} if done is None else done}
+    return long(**array(buffers=buffers) | keys)
+
+
+def long_jobs():
+    """(name, description, message)"""
+    yield "long", "a job until its kernel says that it is done", long()
+    yield "long_time", "a job that ends with what it has, and never before its time", long(until=None, time_ms=10000)
+    yield "long_until_and_time", "whichever comes first", long(time_ms=10000)
+    yield "long_time_shortest", "the least time", long(time_ms=1)
+    yield "long_time_longest", "exactly the most time", long(time_ms=3600000)
+    yield "long_array", "three instances, each of which is done by itself", long_array()
+    yield "long_array_typed", "the same, with a type and a shape", long_array(
+        {"bytes": 4, "each": True, "datatype": "UINT32", "shape": [1]})  # fmt: skip
+    yield "long_array_begun", "an instance that is done before the first round", long_array(
+        {"bytes": 4, "each": True, "data": struct.pack("<3I", 0, 7, 0)})  # fmt: skip
+    yield "long_array_patched", "the same, by a write", long_array(
+        {"bytes": 4, "each": True, "writes": [{"instance": 1, "offset": 0, "data": b"\x07\0\0\0"}]})  # fmt: skip
+    yield "long_array_time", "an array for a time", long_array(until=None, time_ms=10000)
+    yield "long_array_of_one", "one instance is an array, too", long(
+        {"bytes": 4, "each": True}, count=1, outputs=[{"buffer": "done"}])  # fmt: skip
+    yield "long_each_false", "each: false is as if it were not there", long({"bytes": 4, "each": False})
+    yield "long_fill", "a fill, which is no blob", long({"bytes": 4, "fill": 0})
+    yield "long_typed", "a number for the only instance", long({"bytes": 4, "datatype": "UINT32", "shape": []})
+    yield "long_output", "an output that says who is done", long(outputs=[{"buffer": "y"}, {"buffer": "done"}])
+    yield "long_until_y", "a buffer of any name, which is an argument as well", long(
+        buffers={"x": {"bytes": 4}, "y": {"bytes": 4}}, until={"buffer": "y"})  # fmt: skip
+    yield "long_repeat_1", "one round at most", long(repeat=1)
+    yield "long_repeat_largest", "the limit of launches bounds a round, and not all of them", long(
+        repeat=2**32 - 1, steps=[saxpy()["steps"][0] | {"iterations": 500}] * 2)  # fmt: skip
+    yield "long_keys_reversed", "the order of keys means nothing: until may come before buffers", Pairs(
+        reversed(long_array(time_ms=1).items()))  # fmt: skip
+
+
+def bad_long_jobs():
+    yield "long_until_without_repeat", "nobody says how many rounds at most", long(repeat=None)
+    yield "long_time_without_repeat", "the same, with a time", long(until=None, repeat=None, time_ms=10000)
+    yield "long_repeat_0", "no round", long(repeat=0)
+    yield "until_nil", "nil for absent", long() | {"until": None}
+    yield "until_text", "a name without its map", long(until="done")
+    yield "until_empty", "no buffer", long(until={})
+    yield "until_unknown_key", "a key that nobody knows", long(until={"buffer": "done", "above": 1})
+    yield "until_key_twice", "a key twice", long(until=Pairs([("buffer", "done"), ("buffer", "done")]))
+    yield "until_twice", "two ends", Pairs([*long().items(), ("until", {"buffer": "done"})])
+    yield "until_buffer_integer", "a buffer without a name", long(until={"buffer": 1})
+    yield "until_buffer_empty", "a name of no bytes", long(until={"buffer": ""})
+    yield "until_buffer_nul", "a name with a NUL", long(until={"buffer": "done\0"})
+    yield "until_unknown_buffer", "a buffer that is not there", long(until={"buffer": "z"})
+    for size in (0, 3, 8):
+        yield f"until_bytes_{size}", f"{size} bytes for a u32", long({"bytes": size})
+    yield "until_static", "a static, which never changes", long({"bytes": 4, "static": DIGEST})
+    yield "until_static_brought", "a static that brings its bytes", long({"bytes": 4, "static": DIGEST, "data": b"1234"})
+    yield "until_blob", "a blob", long({"bytes": 4, "blob": DIGEST})
+    yield "until_resident", "a resident, which may be done before", long({"bytes": 4, "resident": "w", "init": {"fill": 0}})
+    for datatype in ("INT32", "FP32", "UINT8", "UINT16"):
+        yield f"until_{datatype.lower()}", f"{datatype} for UINT32", long({"bytes": 4, "datatype": datatype})
+    yield "until_each_without_count", "a part for each of no instances", long({"bytes": 4, "each": True})
+    yield "until_shared", "one number for three instances", long_array({"bytes": 4})
+    yield "until_each_false", "the same, in so many words", long_array({"bytes": 4, "each": False})
+    yield "until_bytes_of_all", "the bytes of all instances", long_array({"bytes": 12, "each": True})
+    yield "until_each_blob", "a blob of each instance", long_array({"bytes": 4, "each": True, "blob": DIGEST})
+    yield "until_each_resident", "a resident of each instance", long_array({"bytes": 4, "each": True, "resident": "w"})
+    yield "time_0", "no time", long(time_ms=0)
+    yield "time_negative", "a negative time", long(time_ms=-1)
+    yield "time_float", "a time that is a float", long(time_ms=10000.0)
+    yield "time_text", "a time that is a string", long(time_ms="10s")
+    yield "time_nil", "nil for absent", long() | {"time_ms": None}
+
+
+def large_long_jobs():
+    yield "time_too_long", "a millisecond more than the most time", long(time_ms=3600001)
+    yield "time_2_32", "a time over 32 bits", long(time_ms=2**32)
+    yield "time_longest_number", "as long as a number can say", long(time_ms=U64_MAX)
+    yield "long_launches_too_many", "too many launches in a round", long(
+        repeat=1, steps=[saxpy()["steps"][0] | {"iterations": 1001}])  # fmt: skip
+    yield "long_launches_by_steps", "the same over two steps", long(
+        repeat=1, until=None, time_ms=1, steps=[saxpy()["steps"][0] | {"iterations": 501}] * 2)  # fmt: skip
+
+
 def valid():
     """(name, description, message)"""
     yield from arrays()
+    yield from long_jobs()
     yield "saxpy", "a small job", saxpy()
     yield "every_key", "every key that a job may have", everything()
     yield "keys_reversed", "the order of keys means nothing: steps may come before buffers", Pairs(
@@ -517,6 +609,8 @@ def invalid():
         (too_large, "too_large"),
         (bad_arrays, "bad_job"),
         (large_arrays, "too_large"),
+        (bad_long_jobs, "bad_job"),
+        (large_long_jobs, "too_large"),
     ):
         for name, description, message in vectors():
             yield name, description, code, message
@@ -533,6 +627,10 @@ def control():
     yield "cancel_id_longest", "256 bytes of id", "ok", cancel() | {"id": "i" * 256}
     yield "cancel_id_utf8", "an id that is not ASCII", "ok", cancel() | {"id": "łódź"}
     yield "cancel_size_16", "an id whose size takes 16 bits", "ok", cancel() | {"id": Raw(b"\xda\0\x02ab")}
+    yield "stop", "a stop", "ok", cancel() | {"action": "stop"}
+    yield "stop_id_longest", "256 bytes of id", "ok", cancel() | {"id": "i" * 256, "action": "stop"}
+    yield "stop_id_missing", "a stop of no job", "bad_message", {"v": 1, "action": "stop"}
+    yield "stop_padded", "a stop with a space behind it", "bad_message", cancel() | {"action": "stop "}
     for key in cancel():
         lacking = {other: value for other, value in cancel().items() if other != key}
         yield f"{key}_missing", f"no {key}", "bad_message", lacking
@@ -590,8 +688,32 @@ def partial_result():
     return result
 
 
+def with_ends(result, rounds, ended):
+    """The result of a long job: both stand behind the outputs, and behind the residents if there are any."""
+    place = list(result).index("residents" if "residents" in result else "outputs") + 1
+    pairs = list(result.items())
+    return dict(pairs[:place] + [("rounds", rounds), ("ended", ended)] + pairs[place:])
+
+
+def long_results():
+    outputs = [{"name": "y", "datatype": "FP32", "shape": [3, 2], "data": X[:8] * 3}]
+    of_array = copy.deepcopy(ok_result()) | {"outputs": outputs}
+    of_array["telemetry"] |= {"instances": 3, "slices": 1}
+    yield "long", "a long job's result", with_ends(ok_result(), 1234, "until")
+    for ended in ("repeat", "time", "stop"):
+        yield f"long_{ended}", f"a long job's that ended by {ended}", with_ends(ok_result(), 5000, ended)
+    yield "long_residents", "a long job's that updated a resident", with_ends(
+        ok_result() | {"outputs": [], "residents": {"theta": 51}}, 1, "repeat")  # fmt: skip
+    yield "long_array", "a long array's: one instance was done, the others had no more rounds and no more time", with_ends(
+        of_array, struct.pack("<3I", 70, 5000, 4321), bytes([1, 2, 3]))  # fmt: skip
+    failed = copy.deepcopy(partial_result())
+    yield "long_partial", "a long array one of whose instances failed", with_ends(
+        failed, struct.pack("<2I", 70, 0), bytes([1, 0]))  # fmt: skip
+
+
 def results():
     yield "ok", "a result", ok_result()
+    yield from long_results()
     yield "ok_untyped", "an output without a type", ok_result() | {"outputs": [{"name": "y", "data": b""}]}
     yield "ok_blob", "an output in the blob store", ok_result() | {"outputs": [{"name": "y", "blob": DIGEST}]}
     yield "ok_residents", "a job that updated a resident", ok_result() | {"residents": {"theta": 51}}
@@ -662,6 +784,16 @@ def faults():
     yield "buffers_before_steps", "no step, and a buffer that is too large", saxpy() | empty | {"buffers": large}, "too_large"
     yield "buffers_before_steps_reversed", "the same, where steps stand first", Pairs(
         reversed((saxpy() | empty | {"buffers": large}).items())), "too_large"  # fmt: skip
+    yield "until_before_time_ms", "until of no buffer, and more time than any limit", long(
+        until={"buffer": "z"}, time_ms=U64_MAX), "bad_job"  # fmt: skip
+    yield "time_ms_before_timing", "more time than any limit, and 1 for true", long(time_ms=U64_MAX, timing=1), "too_large"
+    yield "time_ms_before_repeat", "more time than any limit, and nobody says how many rounds at most", long(
+        repeat=None, time_ms=U64_MAX), "too_large"  # fmt: skip
+    yield "timing_before_repeat", "1 for true, and nobody says how many rounds at most", long(repeat=None, timing=1), "bad_job"
+    yield "repeat_before_launches", "nobody says how many rounds at most, and one has too many launches", long(
+        repeat=None, steps=step(iterations=2**32 - 1)["steps"]), "bad_job"  # fmt: skip
+    yield "launches_of_a_round_before_reply_to", "too many launches in a round, and a topic that is not allowed", long(
+        reply_to="elsewhere", steps=step(iterations=2**32 - 1)["steps"]), "too_large"  # fmt: skip
     yield "format_before_reply_to", "no step, and a topic that is not allowed", saxpy() | empty | {
         "reply_to": "elsewhere"}, "bad_job"  # fmt: skip
     yield "reply_to_before_deadline", "a topic that is not allowed, and a deadline that has passed", saxpy() | {

@@ -108,6 +108,13 @@ class Results(unittest.TestCase):
             "both data and blob": ok | {"outputs": [{"name": "y", "data": b"", "blob": generate.DIGEST}]},
             "offset as float": ok | {"source": ok["source"] | {"offset": 1.0}},
             "unknown retry": error | {"error": error["error"] | {"retry": "maybe"}},
+            "rounds without ended": ok | {"rounds": 7},
+            "ended without rounds": ok | {"ended": "until"},
+            "ended in another way": generate.with_ends(ok, 7, "done"),
+            "more rounds than a number says": generate.with_ends(ok, 2**32, "until"),
+            "rounds of an array, and one end": generate.with_ends(ok, b"\7\0\0\0", "until"),
+            "rounds of one, and ends of an array": generate.with_ends(ok, 7, b"\1"),
+            "a failed job that ended": generate.with_ends(error, 7, "until"),
         }
         for name, result in wrong.items():
             with self.subTest(name):
