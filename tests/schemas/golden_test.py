@@ -115,6 +115,7 @@ class Results(unittest.TestCase):
             "rounds of an array, and one end": generate.with_ends(ok, b"\7\0\0\0", "until"),
             "rounds of one, and ends of an array": generate.with_ends(ok, 7, b"\1"),
             "a failed job that ended": generate.with_ends(error, 7, "until"),
+            "a partial result that ended": generate.with_ends(generate.partial_result(), b"\7\0\0\0" * 2, b"\1\1"),
         }
         for name, result in wrong.items():
             with self.subTest(name):
