@@ -287,9 +287,11 @@ def bad_long_jobs():
     for size in (0, 3, 8):
         yield f"until_bytes_{size}", f"{size} bytes for a u32", long({"bytes": size})
     yield "until_static", "a static, which never changes", long({"bytes": 4, "static": DIGEST})
-    yield "until_static_brought", "a static that brings its bytes", long({"bytes": 4, "static": DIGEST, "data": b"1234"})
+    yield "until_static_brought", "a static that brings its bytes", long(
+        {"bytes": 4, "static": DIGEST, "data": b"1234"})  # fmt: skip
     yield "until_blob", "a blob", long({"bytes": 4, "blob": DIGEST})
-    yield "until_resident", "a resident, which may be done before", long({"bytes": 4, "resident": "w", "init": {"fill": 0}})
+    yield "until_resident", "a resident, which may be done before", long(
+        {"bytes": 4, "resident": "w", "init": {"fill": 0}})  # fmt: skip
     for datatype in ("INT32", "FP32", "UINT8", "UINT16"):
         yield f"until_{datatype.lower()}", f"{datatype} for UINT32", long({"bytes": 4, "datatype": datatype})
     yield "until_each_without_count", "a part for each of no instances", long({"bytes": 4, "each": True})
@@ -704,7 +706,7 @@ def long_results():
         yield f"long_{ended}", f"a long job's that ended by {ended}", with_ends(ok_result(), 5000, ended)
     yield "long_residents", "a long job's that read a resident", with_ends(
         ok_result() | {"outputs": [], "residents": {"theta": 51}}, 1, "repeat")  # fmt: skip
-    yield "long_array", "a long array's: one instance was done, the others had no more rounds and no more time", with_ends(
+    yield "long_array", "a long array's: one instance was done, the others had no more rounds or no more time", with_ends(
         of_array, struct.pack("<3I", 70, 5000, 4321), bytes([1, 2, 3]))  # fmt: skip
 
 
@@ -783,10 +785,10 @@ def faults():
         reversed((saxpy() | empty | {"buffers": large}).items())), "too_large"  # fmt: skip
     yield "until_before_time_ms", "until of no buffer, and more time than any limit", long(
         until={"buffer": "z"}, time_ms=U64_MAX), "bad_job"  # fmt: skip
-    yield "time_ms_before_timing", "more time than any limit, and 1 for true", long(time_ms=U64_MAX, timing=1), "too_large"
+    yield "time_ms_before_timing", "more time than any limit, and 1 for true", long(
+        time_ms=U64_MAX, timing=1), "too_large"  # fmt: skip
     yield "time_ms_before_repeat", "more time than any limit, and nobody says how many rounds at most", long(
         repeat=None, time_ms=U64_MAX), "too_large"  # fmt: skip
-    yield "timing_before_repeat", "1 for true, and nobody says how many rounds at most", long(repeat=None, timing=1), "bad_job"
     yield "repeat_before_launches", "nobody says how many rounds at most, and one has too many launches", long(
         repeat=None, steps=step(iterations=2**32 - 1)["steps"]), "bad_job"  # fmt: skip
     yield "launches_of_a_round_before_reply_to", "too many launches in a round, and a topic that is not allowed", long(

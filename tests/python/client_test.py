@@ -24,6 +24,7 @@ import traceback
 import tracemalloc
 import unittest
 import unittest.mock
+import warnings
 
 import check_job
 import confluent_kafka
@@ -194,6 +195,15 @@ class Results(unittest.TestCase):
         with self.assertRaisesRegex(gw.JobFailed, "x: bad_launch: too wide\nuse a smaller block"):
             gw.arrays({"id": "x", "status": "error", "error": error, "outputs": []})
 
+    def test_a_result_says_how_a_long_job_ended(self):
+        paths = (SCHEMAS / "golden/results").glob("*.msgpack")
+        found = {path.stem: gw.ends(msgpack.unpackb(path.read_bytes())) for path in paths}
+        ended = {name for name, end in found.items() if end is not None}
+        self.assertEqual({name for name in found if name.startswith("long")}, ended)
+        self.assertEqual((1234, "until"), found["long"])
+        self.assertEqual([70, 5000, 4321], found["long_array"].rounds.tolist())
+        self.assertEqual(["until", "repeat", "time"], found["long_array"].ended.tolist())
+
 
 SAXPY = {
     "name": "saxpy", "description": "", "images": [], "entries": [{
@@ -253,6 +263,20 @@ def described(buffer, name):
 
 def numbered(number):
     return gw.job("job", {"x": numpy.array([number])}, [gw.step("p", [], grid=[1])], ["x"])
+
+
+def long(most=100, **keys):
+    """A job that is done when its buffer says so."""
+    keys = {"repeat": most, "until": "done", **keys}
+    buffers = {"x": numpy.array([2]), "done": gw.zeros((), "<u4")}
+    return gw.job("fit", buffers, [gw.step("p", ["x", "done"], grid=[1])], ["x"],
+                  **{key: value for key, value in keys.items() if value is not None})
+
+
+def long_array(count=3, **keys):
+    """The same, of more instances; they give back no more than when they were done."""
+    buffers = {"done": {**gw.zeros((), "<u4"), "each": True}}
+    return {**long(**keys), "count": count, "buffers": buffers, "outputs": []}
 
 
 class ClientTest(unittest.TestCase):
@@ -602,6 +626,88 @@ class Clients(ClientTest):
         client.close()
         self.assertIn({"v": 1, "id": future.id, "action": "cancel"}, self.worker.jobs)
 
+    def answer_long(self, *ends, job=None, **options):
+        """A future of a long job for each of these ends, once it is answered."""
+        left, futures = list(ends), []
+
+        def say(job):
+            (rounds, ended), (result,) = left.pop(0), echo(job)
+            return [{**result, "rounds": rounds, "ended": ended}]
+
+        client = self.start(say, **options)
+        for _ in ends:  # one after the other: two of them may come to the worker in another order
+            futures.append(client.submit(job or long()))
+            concurrent.futures.wait(futures, PATIENCE_S)
+        return futures
+
+    def test_a_long_job_is_answered_with_its_rounds_and_what_ended_it(self):
+        ends = [(7, "until"), (99, "time"), (1, "stop")]
+        futures = self.answer_long(*ends)
+        self.assertEqual([2, 2, 2], [int(future.result()["x"][0]) for future in futures])
+        self.assertEqual(ends, [(future.rounds, future.ended) for future in futures])
+        self.assertEqual({"buffer": "done"}, self.worker.jobs[0]["until"])
+        (future,) = self.answer_long(((5).to_bytes(4, "little") * 3, bytes([1, 3, 4])), job=long_array())
+        self.assertEqual({}, future.result())
+        self.assertEqual([5, 5, 5], future.rounds.tolist())
+        self.assertEqual(["until", "time", "stop"], future.ended.tolist())
+
+    def test_a_job_that_is_not_long_has_no_rounds(self):
+        future = self.start().submit(numbered(1))
+        self.assertEqual((None, None), (future.rounds, future.ended))
+        future.result(PATIENCE_S)
+        self.assertEqual((None, None), (future.rounds, future.ended))
+        (future,) = self.answer_long((100, "repeat"), job=long(until=None, time_ms=1))
+        self.assertEqual((100, "repeat"), (future.rounds, future.ended))
+
+    def test_a_long_job_that_was_not_done_has_its_outputs_and_a_warning(self):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            (future,) = self.answer_long((100, "repeat"))
+            self.answer_long((99, "time"))
+            self.answer_long((100, "repeat"), job=long(until=None, time_ms=1))
+            each = b"".join(number.to_bytes(4, "little") for number in (100, 30, 100))
+            self.answer_long((each, bytes([2, 1, 2])), job=long_array())
+        self.assertEqual(2, int(future.result()["x"][0]))
+        self.assertEqual([gw.NotConverged] * 2, [one.category for one in said])
+        self.assertRegex(str(said[0].message), "fit: it was not done after 100 rounds")
+        self.assertRegex(str(said[1].message), "fit: 2 of 3 instances were not done after 100 rounds")
+
+    def test_a_long_job_that_was_not_done_fails_where_that_warning_is_an_error(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", gw.NotConverged)
+            (future,) = self.answer_long((100, "repeat"))
+        self.assertIsInstance(future.exception(), gw.NotConverged)
+        self.assertEqual("repeat", future.ended)
+
+    def test_a_long_job_is_stopped_and_answered_with_what_it_has(self):
+        gate = threading.Event()
+
+        def say(job):
+            gate.wait(PATIENCE_S)
+            return [] if "action" in job else [{**echo(job)[0], "rounds": 3, "ended": "stop"}]
+
+        client = self.start(say, control="jobs")  # which the fake worker reads
+        future = client.submit(long())
+        self.assertTrue(future.stop())
+        self.assertFalse(future.done())
+        gate.set()
+        self.assertEqual(2, int(future.result(PATIENCE_S)["x"][0]))
+        self.assertEqual("stop", future.ended)
+        self.assertFalse(future.stop())
+        client.close()
+        told = [job for job in self.worker.jobs if "action" in job]
+        self.assertEqual([{"v": 1, "id": future.id, "action": "stop"}], told)
+
+    def test_only_who_has_a_control_topic_stops_jobs(self):
+        client = self.start(lambda job: [])
+        future = client.submit(long())
+        with self.assertRaisesRegex(ValueError, "`control` cannot stop"):
+            future.stop()
+        with self.assertRaisesRegex(ValueError, "`control` cannot cancel"):
+            client.cancel([future.id])
+        self.assertTrue(future.cancel())
+        self.assertFalse(future.stop())
+
     def test_what_is_too_large_for_a_message_says_what_to_do(self):
         client = self.start()
         with self.assertRaisesRegex(ConnectionError, "blob store"):
@@ -871,6 +977,35 @@ class Strangers(ClientTest):
         for failure in self.failures(answers, numbered(1)):
             self.assertRegex(str(failure), "does not fit the job")
 
+    def test_ends_that_the_job_cannot_have_fail_it_alone(self):
+        good = {"outputs": [{"name": "x", "datatype": "INT64", "shape": [1], "data": b"\2" + bytes(7)}]}
+        whole = {"rounds": 7, "ended": "until"}
+        lacking = [{}, {"rounds": 7}, {"ended": "until"}]
+        broken = [{"rounds": 0}, {"rounds": 101}, {"rounds": -1}, {"rounds": 2**64 - 1},
+                  {"rounds": True}, {"rounds": 7.0}, {"rounds": "7"}, {"rounds": None},
+                  {"rounds": b"\7\0\0\0", "ended": b"\1"}, {"ended": 1}, {"ended": ""}, {"ended": "UNTIL"}, {"ended": []},
+                  {"ended": {}}, {"ended": b"\1"}]
+        answers = [{**good, **end} for end in lacking] + [{**good, **whole, **end} for end in broken]
+        for failure in self.failures(answers, long()):
+            self.assertRegex(str(failure), "does not fit the job.*`ended`")
+        (failure,) = self.failures([{**good, **whole}], long(until=None, time_ms=1))  # nobody says when it is done
+        self.assertRegex(str(failure), "does not fit the job")
+        error = {"status": "error", "error": {"code": "io", "message": "no"}}
+        for answers, job in (([{**good, **whole}], {**numbered(2), "repeat": 100}), ([{**error, **whole}], long())):
+            (failure,) = self.failures(answers, job)
+            self.assertRegex(str(failure), "does not fit the job")
+
+    def test_ends_that_an_array_cannot_have_fail_it_alone(self):
+        rounds, ended = b"\7\0\0\0" * 3, bytes([1, 2, 3])
+        broken = [{"rounds": rounds[:8]}, {"rounds": rounds + b"\0"}, {"rounds": 7}, {"rounds": [7] * 3},
+                  {"rounds": bytes(12)}, {"rounds": b"\x65\0\0\0" * 3}, {"rounds": None}, {"ended": ended[:2]},
+                  {"ended": ended * 2}, {"ended": "until"}, {"ended": [1, 2, 3]}, {"ended": bytes([1, 0, 3])},
+                  {"ended": bytes([1, 5, 3])}]
+        for failure in self.failures([{"rounds": rounds, "ended": ended, **end} for end in broken], long_array()):
+            self.assertRegex(str(failure), "does not fit the job")
+        (failure,) = self.failures([{"rounds": rounds, "ended": ended}], long_array(until=None, time_ms=1))
+        self.assertRegex(str(failure), "does not fit the job")
+
     def test_no_answer_makes_a_client_allocate_more_than_the_job_asks_for(self):
         deep = 7
         for _ in range(500):
@@ -983,6 +1118,10 @@ class Strangers(ClientTest):
 BATCHED = {**SAXPY, "entries": [{**SAXPY["entries"][0], "batched": True}]}
 
 
+DONE = {"name": "done", "role": "out", "type": "UINT32"}
+FIT = {**BATCHED, "name": "fit", "entries": [{**BATCHED["entries"][0], "args": [*SAXPY["entries"][0]["args"], DONE]}]}
+
+
 def echo_array(job):
     """As echo(), with the shape and the telemetry of an array job."""
     (result,) = echo(job)
@@ -996,7 +1135,7 @@ class Maps(unittest.TestCase):
 
     def start(self, say=echo_array, **options):
         self.worker = FakeWorker(self, say)
-        self.client = gw.Client(self.worker.address, "jobs", "results", programs=[BATCHED], **options)
+        self.client = gw.Client(self.worker.address, "jobs", "results", programs=[BATCHED, FIT], **options)
         self.addCleanup(self.client.close, wait=False)
         return self.client.program("saxpy")
 
@@ -1167,6 +1306,55 @@ class Maps(unittest.TestCase):
             with self.assertRaisesRegex(ConnectionError, "closed"):
                 row.result(PATIENCE_S)
 
+    def long_map(self, count, **options):
+        """Of a program whose argument `done` says that a row is done; its options, and as many rows."""
+        fit = self.client.program("fit").options(until="done", repeat=100, outputs=["y"], **options)
+        return fit.map(a=numpy.ones(count), x=gw.upload(X), y=gw.rows(numpy.ones((count, 4), "<f4")), done=())
+
+    def test_rows_of_a_long_map_are_done_by_themselves(self):
+        def say(job):
+            (result,) = echo_array(job)
+            numbers = range(1, job["count"] + 1)
+            rounds = b"".join(number.to_bytes(4, "little") for number in numbers)
+            return [{**result, "rounds": rounds, "ended": bytes(number % 2 * 3 or 1 for number in numbers)}]
+
+        self.start(say)
+        whole = self.long_map(10, instances=4)
+        self.assertEqual((10, 4), whole.result(PATIENCE_S)["y"].shape)
+        self.assertCountEqual([4, 4, 2], [job["count"] for job in self.worker.jobs])
+        for job in self.worker.jobs:
+            self.assertEqual(("ok", ""), check_job.verdict(gw.encode({**job, "id": "row"})))
+            self.assertEqual({"bytes": 4, "datatype": "UINT32", "shape": [], "each": True}, job["buffers"]["done"])
+        rounds = [1, 2, 3, 4, 1, 2, 3, 4, 1, 2]
+        ended = ["time" if number % 2 else "until" for number in rounds]
+        self.assertEqual((rounds, ended), (whole.rounds.tolist(), whole.ended.tolist()))
+        self.assertEqual((rounds, ended), tuple(map(list, zip(*((row.rounds, row.ended) for row in whole.futures)))))
+
+    def test_rows_of_a_long_map_that_are_single_jobs_have_their_ends_stacked_as_well(self):
+        self.start(lambda job: [{**echo(job)[0], "rounds": 7, "ended": "until"}])
+        whole = self.long_map(2, instances=1)
+        whole.result(PATIENCE_S)
+        self.assertEqual(([7, 7], ["until"] * 2), (whole.rounds.tolist(), whole.ended.tolist()))
+
+    def test_a_long_map_is_stopped_message_by_message(self):
+        gate = threading.Event()
+
+        def say(job):
+            gate.wait(PATIENCE_S)
+            rounds = b"\7\0\0\0" * job.get("count", 0)
+            return [] if "action" in job else [{**echo_array(job)[0], "rounds": rounds, "ended": b"\4" * job["count"]}]
+
+        self.start(say, control="jobs")
+        whole = self.long_map(8, instances=4)
+        self.assertFalse(whole.futures[0].stop())  # one row of an array
+        self.assertTrue(whole.stop())
+        gate.set()
+        whole.result(PATIENCE_S)
+        self.assertEqual(["stop"] * 8, whole.ended.tolist())
+        self.client.close()
+        told = [job["id"] for job in self.worker.jobs if "action" in job]
+        self.assertCountEqual([future.id for future in whole.messages], told)
+
     def test_an_output_without_a_shape_is_a_row_for_each_instance(self):
         result = {"id": "x", "status": "ok", "telemetry": {"instances": 2}, "outputs": [{"name": "y", "data": b"abcd"}]}
         self.assertEqual([[97, 98], [99, 100]], gw.arrays(result)["y"].tolist())
@@ -1184,6 +1372,21 @@ class Programs(unittest.TestCase):
         self.assertEqual(("ok", ""), check_job.verdict(gw.encode({**job, "buffers": buffers})))
         self.assertEqual([{"program": "saxpy", "args": [{"f32": 2.0}, "x", "y", {"u32": 4}], "elements": 4}], job["steps"])
         self.assertEqual([{"buffer": "y"}], job["outputs"])
+
+    def test_a_long_job_is_checked_before_it_is_sent(self):
+        fit = Program(unittest.mock.Mock(submit=lambda job, key: job), [FIT], "fit")
+        good = {"a": 1, "x": X, "y": Y, "done": ()}
+        job = fit.options(until="done", repeat=100, time_ms=1000)(**good)
+        self.assertEqual(({"buffer": "done"}, 100, 1000), (job["until"], job["repeat"], job["time_ms"]))
+        for error, words, options, done in [
+            (TypeError, "how many rounds", {"until": "done"}, ()),
+            (TypeError, "how many rounds", {"time_ms": 1}, ()),
+            (TypeError, "`until` names 'x', which the kernel does not write", {"until": "x", "repeat": 1}, ()),
+            (TypeError, "`until` names 'z'", {"until": "z", "repeat": 1}, ()),
+            (ValueError, "'done' has 8 bytes", {"until": "done", "repeat": 1}, (2,)),
+        ]:
+            with self.subTest(words), self.assertRaisesRegex(error, words):
+                fit.options(**options)(**{**good, "done": done})
 
     def test_what_has_a_type_keeps_it_and_numbers_of_python_that_the_kernels_cannot_hold_are_named(self):
         class Foreign:

@@ -18,10 +18,11 @@ from .line import Resident
 from .link import ResultsLost
 from .local import LocalClient, local
 from .program import Program
-from .result import JobFailed, arrays
+from .result import Ends, JobFailed, NotConverged, arrays, ends
 
 __all__ = [
-    "BlobStore", "Client", "Future", "HttpBlobStore", "JobFailed", "LocalClient", "MapFuture", "Program",
-    "Resident", "ResultsLost", "Rows", "Static", "Store", "arrays", "as_completed", "blob", "digest", "encode", "f32", "f64", "i32", "i64", "job",
-    "local", "read_results", "rows", "static", "step", "u32", "u64", "upload", "write_jobs", "zeros",
+    "BlobStore", "Client", "Ends", "Future", "HttpBlobStore", "JobFailed", "LocalClient", "MapFuture", "NotConverged",
+    "Program", "Resident", "ResultsLost", "Rows", "Static", "Store", "arrays", "as_completed", "blob", "digest", "encode",
+    "ends", "f32", "f64", "i32", "i64", "job", "local", "read_results", "rows", "static", "step", "u32", "u64", "upload",
+    "write_jobs", "zeros",
 ]

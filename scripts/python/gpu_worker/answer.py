@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from typing import Any, Optional
 
 import msgpack  # type: ignore[import-untyped]
+import numpy
 
 from .handles import Kept
 from .job import Job
+from .result import END_BYTES, ENDED
 
 # What a result has besides its outputs: telemetry, an error, the instances that failed; for each output and resident a name.
 REST_BYTES, NAMED_BYTES = 64 * 1024, 1024
@@ -50,26 +52,63 @@ class Output:
 
 
 @dataclasses.dataclass(frozen=True)
+class Rounds:
+    """What a long job may have had."""
+
+    most: int
+    has_until: bool
+
+    @classmethod
+    def of(cls, job: Job) -> Optional[Rounds]:
+        """None if the job is no long one."""
+        return cls(job.get("repeat", 0), "until" in job) if job.keys() & {"until", "time_ms"} else None
+
+    def fit(self, rounds: Any, ended: Any, count: Optional[int]) -> bool:
+        """Whether a result may say this of a job of so many instances."""
+        known = ENDED[1 if self.has_until else 2:]
+        if count is None:
+            return type(rounds) is int and 1 <= rounds <= self.most and ended in known
+        if not isinstance(rounds, bytes) or not isinstance(ended, bytes):
+            return False
+        if (len(rounds), len(ended)) != (4 * count, count):
+            return False
+        numbers = numpy.frombuffer(rounds, "<u4")
+        codes = bytes(ENDED.index(name) for name in known)
+        return bool((numbers >= 1).all() and (numbers <= self.most).all()) and not ended.translate(None, codes)
+
+
+@dataclasses.dataclass(frozen=True)
 class Expected:
     """What a good answer to a job has."""
 
     outputs: tuple[Output, ...]
     count: Optional[int]
     buffers: int
+    rounds: Optional[Rounds]
 
     @classmethod
     def of(cls, job: Job) -> Expected:
-        return cls(tuple(Output.of(output, job) for output in job["outputs"]), job.get("count"), len(job["buffers"]))
+        outputs = tuple(Output.of(output, job) for output in job["outputs"])
+        return cls(outputs, job.get("count"), len(job["buffers"]), Rounds.of(job))
 
     @property
     def sizes(self) -> list[int]:
         """The bytes of each output."""
         return [output.bytes for output in self.outputs]
 
+    @property
+    def has_until(self) -> bool:
+        return self.rounds is not None and self.rounds.has_until
+
+    @property
+    def ends_bytes(self) -> int:
+        """The bytes of `rounds` and `ended`."""
+        return 0 if self.rounds is None else END_BYTES * (self.count or 1)
+
     def read(self, message: bytes) -> dict[str, Any]:
         """The result in a message. ValueError for one that cannot be the answer; little is allocated for it."""
         names = len(self.outputs) + self.buffers
-        if len(message) > REST_BYTES + NAMED_BYTES * names + sum(self.sizes):
+        if len(message) > REST_BYTES + NAMED_BYTES * names + sum(self.sizes) + self.ends_bytes:
             raise ValueError(f"the answer has {len(message)} bytes, more than the job asks for: {ADVICE}")
         result = _unpack(message, REST_PARTS + names, REST_PARTS + OUTPUT_PARTS * names)
         if not _is_result(result):
@@ -88,6 +127,13 @@ class Expected:
         failed = [one["instance"] for one in result.get("failed", [])]
         if count != self.count or not all(0 <= one < (self.count or 0) for one in failed):
             raise ValueError(f"the answer does not fit the job: it has other instances than {self.count}; {ADVICE}")
+        if not self._ends_fit(result):
+            raise ValueError(f"the answer does not fit the job: its `rounds` or `ended` are none of such a job; {ADVICE}")
+
+    def _ends_fit(self, result: Mapping[str, Any]) -> bool:
+        if self.rounds is None or result["status"] != "ok":
+            return not result.keys() & {"rounds", "ended"}
+        return self.rounds.fit(result.get("rounds"), result.get("ended"), self.count)
 
 
 def _unpack(message: bytes, items: int, parts: int) -> Any:

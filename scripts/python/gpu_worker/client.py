@@ -24,7 +24,7 @@ from .job import Buffer, Job, blob, check, encode, upload
 from .line import ATTEMPTS_MAX, Line, Resident, Ticket, code_of
 from .link import Link, POLL_S, ResultsLost
 from .program import Listing, Program, read_listing
-from .result import arrays_of
+from .result import arrays_of, warn_unless_done
 
 NAME_BYTES_MAX = 200  # an id has 256 at most
 JOB_OVERHEAD_BYTES = 1024
@@ -49,7 +49,7 @@ class Client:
     `servers`      host:port of brokers, by commas
     `results`      the workers' `topics.results`; with `reply_to=True` a topic that the workers have in `topics.reply_to`,
                    which the jobs then name
-    `control`      the workers' `topics.control`: cancelling a future also tells the workers
+    `control`      the workers' `topics.control`: cancelling a future also tells the workers, and stopping one does
     `kafka`        any settings of confluent_kafka, such as security.protocol; `producer` and `consumer` for one of both
     `blobs`        the workers' blob store: a folder, a URL, or an object with get() and put(). Arrays of more than
                    `inline_bytes` go there
@@ -74,7 +74,7 @@ class Client:
         self._programs, self._binary = programs, binary
         self._listing: Optional[Listing] = None
         self._in_flight, self._in_flight_bytes = in_flight, in_flight_bytes
-        self._on_cancel = weakref.WeakMethod(self._tell_cancelled)
+        self._teller = weakref.WeakMethod(self._tell)
         self._start()
         self._run_reader()
         _clients.add(self)
@@ -157,11 +157,11 @@ class Client:
         the message has one that the client draws. Waits while too many jobs are unanswered."""
         check(job)
         buffers = {buffer: self._buffer(buffer, value) for buffer, value in job["buffers"].items()}
-        future = Future(str(name or job["id"]), self._on_cancel)
+        future = Future(str(name or job["id"]), self._teller)
         whole: Job = {**job, **self._reply_to, "buffers": buffers}
         expected = Expected.of(whole)
         size = 2 * JOB_OVERHEAD_BYTES + sum(map(_size_of, buffers.values()))
-        size += sum(min(output, INLINE_BYTES) for output in expected.sizes)
+        size += sum(min(output, INLINE_BYTES) for output in expected.sizes) + expected.ends_bytes
         ticket = Ticket(future, whole, _bytes_of(key), expected, size)
         lines = {resident.line for resident in ticket.residents}
         if len(lines) > 1 or any(key is not None and line.key != ticket.key for line in lines):
@@ -287,16 +287,27 @@ class Client:
     def cancel(self, ids: Iterable[str]) -> None:
         """Tells all workers not to run the jobs of these ids. Jobs that still wait are answered with `cancelled`. A
         future's cancel() does the same for its job."""
+        self._send_control("cancel", ids)
+
+    def stop(self, ids: Iterable[str]) -> None:
+        """Tells all workers to end the long jobs of these ids, which are answered with the outputs that they have. Jobs
+        that still wait are answered with `cancelled`. A future's stop() does the same for its job."""
+        self._send_control("stop", ids)
+
+    def _send_control(self, action: str, ids: Iterable[str]) -> None:
         if self._control is None:
-            raise ValueError("a client without `control` cannot cancel")
+            raise ValueError(f"a client without `control` cannot {action}")
         self._reopen()
         for id in ids:
-            message = encode({"v": 1, "id": id, "action": "cancel"})
+            message = encode({"v": 1, "id": id, "action": action})
             self._link.send(self._control, message, None, None, _Delivery(self._refused, ""))
 
-    def _tell_cancelled(self, future: Future) -> None:
-        if self._control is not None and future.id and not self._is_closed:
-            self.cancel([future.id])
+    def _tell(self, future: Future, action: str) -> bool:
+        """Whether the workers are told. A cancel without a control topic ends the future all the same; a stop ends nothing."""
+        if not future.id or self._is_closed or (self._control is None and action == "cancel"):
+            return False
+        self._send_control(action, [future.id])
+        return True
 
     # --- answers: the reader's thread ---
 
@@ -366,6 +377,8 @@ class Client:
             if self._is_given_up:
                 raise ConnectionError(CLOSED)
             found = arrays_of(result, self.store, future.name, ticket.expected.sizes)
+            if ticket.expected.has_until:
+                warn_unless_done(result, future.name)
         except Exception as failure:
             future.set_exception(bare(failure))
         else:

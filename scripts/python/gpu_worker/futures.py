@@ -11,12 +11,12 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 import numpy
 
 from .datatypes import Array
-from .result import JobFailed
+from .result import Ends, JobFailed, ends
 
 Arrays = dict[str, Array]
 
@@ -68,23 +68,49 @@ os.register_at_fork(after_in_child=_leave_to_parents)
 class Future(_Ours):
     """One job. `name` is the sender's, and `id` the one that the client drew for the message. When it is done, `answer`
     is the whole result, with telemetry and worker. If the client has a control topic, `cancel()` also tells the
-    workers."""
+    workers, and `stop()` ends a long job."""
 
-    def __init__(self, name: str, on_cancel: Callable[[], Optional[Callable[[Future], None]]] = lambda: None) -> None:
+    def __init__(self, name: str, teller: Callable[[], Optional[Callable[[Future, str], bool]]] = lambda: None) -> None:
         super().__init__()
         self.name = name
         self.id = ""
         self.answer: Optional[dict[str, Any]] = None
-        self._on_cancel = on_cancel  # a weak reference: who keeps an answer does not keep the client
+        self._teller = teller  # a weak reference: who keeps an answer does not keep the client
         self._array: Optional[Future] = None  # whose row it is
+        self._instance: Optional[int] = None  # of that array
 
     def cancel(self) -> bool:
         was_cancelled = self.cancelled()
         is_cancelled = super().cancel()
-        tell = self._on_cancel()
-        if is_cancelled and not was_cancelled and tell is not None:
-            tell(self)
+        if is_cancelled and not was_cancelled:
+            self._tell("cancel")
         return is_cancelled
+
+    def stop(self) -> bool:
+        """Tells the workers to end the long job: it is answered with the outputs that it has after its rounds under way.
+        If it has not begun, it fails with `cancelled`. False, and nothing is told, if it is answered or not sent yet, and
+        of one row of an array. Raises ValueError if the client has no control topic."""
+        return not self.done() and self._tell("stop")
+
+    def _tell(self, action: str) -> bool:
+        tell = self._teller()
+        return tell is not None and tell(self, action)
+
+    def _ends(self) -> Optional[Ends]:
+        return None if self.answer is None else ends(self.answer, self._instance)
+
+    @property
+    def rounds(self) -> Union[None, int, Array]:
+        """The round after which the long job ended; of an array job that of each instance. None of any other job, of one
+        that failed, and while there is no answer."""
+        found = self._ends()
+        return None if found is None else found.rounds
+
+    @property
+    def ended(self) -> Union[None, str, Array]:
+        """What ended the long job: `until`, `repeat`, `time` or `stop`; otherwise as `rounds`."""
+        found = self._ends()
+        return None if found is None else found.ended
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,8 +125,8 @@ class Sent:
         if self.names is None:
             return [self.future]
         rows = [Future(name) for name in self.names]
-        for row in rows:
-            row._array = self.future
+        for instance, row in enumerate(rows):
+            row._array, row._instance = self.future, instance
         self.future.add_done_callback(lambda _: self._settle(rows))
         return rows
 
@@ -163,6 +189,24 @@ class MapFuture(_Ours):
         """The whole result of each message, with telemetry; None while there is none."""
         return [one.future.answer for one in self._sent]
 
+    def _ends(self) -> Optional[list[Ends]]:
+        found = [one.future._ends() for one in self._sent]
+        whole = [one for one in found if one is not None]
+        return whole if len(whole) == len(found) else None
+
+    @property
+    def rounds(self) -> Optional[Array]:
+        """The round after which each row ended, if they are long jobs. None until all are answered well."""
+        found = self._ends()
+        return None if found is None else numpy.concatenate(
+            [numpy.atleast_1d(numpy.asarray(one.rounds, "<u4")) for one in found])
+
+    @property
+    def ended(self) -> Optional[Array]:
+        """What ended each row: `until`, `repeat`, `time` or `stop`; otherwise as `rounds`."""
+        found = self._ends()
+        return None if found is None else numpy.concatenate([numpy.atleast_1d(one.ended) for one in found])
+
     def _count(self, _: Any) -> None:
         with self._condition:
             self._open -= 1
@@ -185,6 +229,10 @@ class MapFuture(_Ours):
     def cancel(self) -> bool:
         """Cancels the jobs that are not answered yet. True if all jobs were cancelled."""
         return all([one.future.cancel() for one in self._sent])
+
+    def stop(self) -> bool:
+        """Stops the jobs that are not answered yet. False if there is none."""
+        return any([one.future.stop() for one in self._sent])
 
 
 class _Progress:

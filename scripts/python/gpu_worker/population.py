@@ -10,6 +10,7 @@ from .datatypes import Array, little_endian
 from .handles import Static
 from .job import Job, describe_array
 from .line import Resident
+from .result import END_BYTES
 
 # Brokers and workers take messages of a million bytes by default. This leaves room for the rest of a message.
 MESSAGE_BYTES = 768 * 1024
@@ -58,6 +59,8 @@ class Population:
             apart += sum(buffer.described["bytes"] for buffer in shared if isinstance(buffer, Static))
         sent = sum(map(self._bytes, self.buffers)) + sum(column[0].nbytes for _, column in self.values.values())
         answered: int = sum(output.get("bytes", self._bytes(output["buffer"])) for output in self.first["outputs"])
+        if self.first.keys() & {"until", "time_ms"}:
+            answered += END_BYTES
         held = sum(map(self._bytes, self.buffers.keys() | self.cleared))
         limits: list[tuple[int, int]] = [
             (MESSAGE_BYTES - apart, sent), (MESSAGE_BYTES, answered), (DEVICE_BYTES, held)]

@@ -71,6 +71,9 @@ class Options:
     outputs: Optional[Sequence[Output]] = None
     name: Optional[str] = None
     key: Union[None, str, bytes] = None
+    repeat: Optional[int] = None
+    until: Optional[str] = None
+    time_ms: Optional[int] = None
     timing: Optional[bool] = None
     timeout_ms: Optional[int] = None
     deadline_ms: Optional[int] = None
@@ -120,8 +123,9 @@ class Program:
 
     def options(self, **options: Any) -> Program:
         """Returns the program called in another way: `elements` or `grid`, `block`, `shared_bytes`, `iterations`;
-        `outputs` as jobs have them; `name`, `key`, `timing`, `timeout_ms`, `deadline_ms`; `instances`: of a map(), how
-        many rows go into one job at most, and 1 for a job for each row."""
+        `outputs` as jobs have them; `repeat`; of a long job `until`, the argument that says when it is done, and
+        `time_ms`; `name`, `key`, `timing`, `timeout_ms`, `deadline_ms`; `instances`: of a map(), how many rows go into
+        one job at most, and 1 for a job for each row."""
         changed = dataclasses.replace(self._options, **options)
         return Program(self._client, self._listing, self.name, self._entry["name"], changed)
 
@@ -353,7 +357,9 @@ class Program:
         spelled = [arg["name"] if arg["role"] != "value" else {arg["type"]: values[arg["name"]]} for arg in self._args]
         entry = {} if self._is_default else {"entry": self._entry["name"]}
         how = {key: getattr(options, key) for key in ("shared_bytes", "iterations")}
-        whole = {key: getattr(options, key) for key in ("timing", "timeout_ms", "deadline_ms")}
+        self._check_long(written, buffers)
+        whole = {key: getattr(options, key) for key in (
+            "repeat", "until", "time_ms", "timing", "timeout_ms", "deadline_ms")}
         outputs = options.outputs
         if outputs is None:
             outputs = [name for name in written if not isinstance(buffers[name], Kept)]
@@ -361,6 +367,18 @@ class Program:
             options.name or self.name, buffers,
             [step(self.name, spelled, **entry, **shape, **{key: value for key, value in how.items() if value is not None})],
             outputs, **{key: value for key, value in whole.items() if value is not None})
+
+    def _check_long(self, written: Sequence[str], buffers: Mapping[str, Any]) -> None:
+        until, repeat = self._options.until, self._options.repeat
+        if (until is not None or self._options.time_ms is not None) and repeat is None:
+            raise TypeError(f"{self.name}: a long job says how many rounds it may run: options(repeat=...)")
+        if until is None:
+            return
+        if until not in written:
+            raise TypeError(f"{self.name}: `until` names '{until}', which the kernel does not write; it is {self!r}")
+        if self._bytes_of(buffers[until]) != 4:
+            size = self._bytes_of(buffers[until])
+            raise ValueError(f"{self.name}: '{until}' has {size} bytes, and `until` takes one u32")
 
     def _shape(self, written: Sequence[str], buffers: Mapping[str, Any]) -> dict[str, Any]:
         """`grid` or `elements`, and `block`, as a step has them."""

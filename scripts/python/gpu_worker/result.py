@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional, Union
 
 import numpy
 
 from .blobs import Store, fetch
 from .datatypes import DTYPES, Array
 
+ENDED = ("", "until", "repeat", "time", "stop")  # by the number that the result of an array has
+END_BYTES = 5  # of an instance in the result of a long array: its rounds and how it ended
+
 
 def _harmless(text: str) -> str:
     """The text with numbers for what a terminal would act on, or a reader of lines takes for the end of one."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+class NotConverged(UserWarning):
+    """A long job with `until` was answered well, and was not done: it had no more rounds. Where warnings are errors, its
+    future fails with this one."""
 
 
 class JobFailed(Exception):
@@ -100,3 +109,35 @@ def arrays(result: Mapping[str, Any], store: Optional[Store] = None) -> dict[str
     if result["status"] != "ok":
         raise JobFailed(result)
     return _arrays(result, store)
+
+
+class Ends(NamedTuple):
+    """How a long job ended: after which round, and by what (`until`, `repeat`, `time`, `stop`). Of an array job each is an
+    array with an element for each instance."""
+
+    rounds: Union[int, Array]
+    ended: Union[str, Array]
+
+
+def ends(result: Mapping[str, Any], instance: Optional[int] = None) -> Optional[Ends]:
+    """How the long job of this result ended, or the instance of a long array. None if it was no long job, or failed."""
+    if "rounds" not in result:
+        return None
+    rounds, ended = result["rounds"], result["ended"]
+    if not isinstance(rounds, bytes):
+        return Ends(rounds, ended)
+    if instance is not None:
+        return Ends(int.from_bytes(rounds[4 * instance:4 * instance + 4], "little"), ENDED[ended[instance]])
+    return Ends(numpy.frombuffer(bytearray(rounds), "<u4"), numpy.array(ENDED)[numpy.frombuffer(ended, "u1")])
+
+
+def warn_unless_done(result: Mapping[str, Any], name: str) -> None:
+    """Says of a job with `until` that it had no more rounds: its outputs look like those of one that is done."""
+    found = ends(result)
+    if found is None:
+        return
+    open, count = numpy.count_nonzero(numpy.asarray(found.ended) == "repeat"), numpy.size(found.ended)
+    if open > 0:
+        who = "it was" if isinstance(found.ended, str) else f"{open} of {count} instances were"
+        warnings.warn(f"{_harmless(name)}: {who} not done after {numpy.max(found.rounds)} rounds, all that the job may run "
+                      "(`repeat`); see `ended`", NotConverged, stacklevel=2)
