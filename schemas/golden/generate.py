@@ -706,7 +706,7 @@ def long_results():
         yield f"long_{ended}", f"a long job's that ended by {ended}", with_ends(ok_result(), 5000, ended)
     yield "long_residents", "a long job's that read a resident", with_ends(
         ok_result() | {"outputs": [], "residents": {"theta": 51}}, 1, "repeat")  # fmt: skip
-    yield "long_array", "a long array's: one instance was done, the others had no more rounds or no more time", with_ends(
+    yield "long_array", "a long array's: one instance was done, two had no more rounds and no more time", with_ends(
         of_array, struct.pack("<3I", 70, 5000, 4321), bytes([1, 2, 3]))  # fmt: skip
 
 

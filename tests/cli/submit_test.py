@@ -15,6 +15,8 @@ from by_hand import PATIENCE_S, FakeWorker
 
 BINARY = pathlib.Path(sys.argv.pop(1)).resolve()
 GOOD = {"name": "y", "datatype": "FP32", "shape": [2], "data": b"\0\0\0\0\0\0\x80?"}
+GOOD_2 = {**GOOD, "shape": [2, 2], "data": 2 * GOOD["data"]}
+LONG = {"repeat": 100, "until": {"buffer": "done"}}
 ERROR = {"code": "bad_launch", "message": "no", "fix": "do"}
 
 
@@ -25,13 +27,15 @@ class SubmitTest(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
         self.worker = FakeWorker(self, None)
 
-    def submit(self, *answers, count=None):
-        """What becomes of a job that these results answer, one after the other."""
+    def submit(self, *answers, **keys):
+        """What becomes of a job with these keys that these results answer, one after the other."""
         self.worker.say = lambda job: answers
-        each = {"each": True} if count else {}
+        each = {"each": True} if "count" in keys else {}
         job = {"id": "same", "buffers": {"y": {"bytes": 8, "datatype": "FP32", "shape": [2], **each}},
-               "steps": [{"program": "p", "args": ["y"], "elements": 2}], "outputs": [{"buffer": "y"}]}
-        (self.folder / "job.yaml").write_text(json.dumps({**job, **({"count": count} if count else {})}))
+               "steps": [{"program": "p", "args": ["y"], "elements": 2}], "outputs": [{"buffer": "y"}], **keys}
+        if "until" in keys:
+            job["buffers"]["done"] = {"bytes": 4, **each}
+        (self.folder / "job.yaml").write_text(json.dumps(job))
         (self.folder / "worker.yaml").write_text(json.dumps({
             "kafka": {"bootstrap_servers": self.worker.address}, "topics": {"jobs": ["jobs"], "results": "results"}}))
         return subprocess.run([BINARY, "submit", "--config", self.folder / "worker.yaml", self.folder / "job.yaml"],
@@ -41,8 +45,19 @@ class SubmitTest(unittest.TestCase):
         done = self.submit({"outputs": [GOOD]})
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("[0, 1]", done.stdout)
-        done = self.submit({"outputs": [{**GOOD, "shape": [2, 2], "data": 2 * GOOD["data"]}]}, count=2)
+        done = self.submit({"outputs": [GOOD_2]}, count=2)
         self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_a_long_job_is_printed_with_what_ended_it(self):
+        done = self.submit({"outputs": [GOOD], "rounds": 7, "ended": "until"}, **LONG)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("ended: until", done.stdout)
+        done = self.submit({"outputs": [GOOD], "rounds": 100, "ended": "time"}, repeat=100, time_ms=1000)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = self.submit({"outputs": [GOOD_2], "rounds": b"\7\0\0\0\x64\0\0\0", "ended": b"\1\2"}, count=2, **LONG)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = self.submit({"status": "error", "error": ERROR}, **LONG)
+        self.assertIn("bad_launch", done.stdout)
 
     def test_a_failed_job_fails_it(self):
         done = self.submit({"status": "error", "error": ERROR})
@@ -76,6 +91,36 @@ class SubmitTest(unittest.TestCase):
                 done = self.submit(answer)
                 self.assertEqual((done.returncode, done.stdout), (1, ""))
                 self.assertIn("the answer does not fit the job", done.stderr)
+
+
+    def test_what_a_long_job_cannot_have_ended_with_is_refused(self):
+        whole, each = {"rounds": 7, "ended": "until"}, {"rounds": b"\7\0\0\0" * 2, "ended": b"\1\4"}
+        time = {"repeat": 100, "time_ms": 1000}
+        for what, ends, keys in (
+            ("nothing", {}, LONG),
+            ("rounds alone", {"rounds": 7}, LONG),
+            ("no rounds", {**whole, "rounds": 0}, LONG),
+            ("more rounds than it may have", {**whole, "rounds": 101}, LONG),
+            ("rounds below 0", {**whole, "rounds": -1}, LONG),
+            ("another end", {**whole, "ended": "done"}, LONG),
+            ("those of an array", {"rounds": b"\7\0\0\0", "ended": b"\1"}, LONG),
+            ("until of a job that has none", whole, time),
+            ("an end of a job that is not long", whole, {"repeat": 100}),
+            ("a failure that ended", {**whole, "status": "error", "error": ERROR, "outputs": []}, LONG),
+            ("an array with those of one", whole, {"count": 2, **LONG}),
+            ("an array with fewer rounds", {**each, "rounds": each["rounds"][:4]}, {"count": 2, **LONG}),
+            ("an array with too many ends", {**each, "ended": b"\1\1\1"}, {"count": 2, **LONG}),
+            ("an array with no rounds", {**each, "rounds": bytes(8)}, {"count": 2, **LONG}),
+            ("an array with too many rounds", {**each, "rounds": b"\7\0\0\1" * 2}, {"count": 2, **LONG}),
+            ("an array with another end", {**each, "ended": b"\1\5"}, {"count": 2, **LONG}),
+            ("an array with an instance that did not end", {**each, "ended": b"\1\0"}, {"count": 2, **LONG}),
+            ("an array with until, which it has not", each, {"count": 2, **time}),
+        ):
+            with self.subTest(what):
+                good = GOOD_2 if "count" in keys else GOOD
+                done = self.submit({"outputs": [good], **ends}, **keys)
+                self.assertEqual((done.returncode, done.stdout), (1, ""))
+                self.assertIn("the answer does not fit the job: its rounds", done.stderr)
 
 
 if __name__ == "__main__":

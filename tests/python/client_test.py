@@ -983,8 +983,8 @@ class Strangers(ClientTest):
         lacking = [{}, {"rounds": 7}, {"ended": "until"}]
         broken = [{"rounds": 0}, {"rounds": 101}, {"rounds": -1}, {"rounds": 2**64 - 1},
                   {"rounds": True}, {"rounds": 7.0}, {"rounds": "7"}, {"rounds": None},
-                  {"rounds": b"\7\0\0\0", "ended": b"\1"}, {"ended": 1}, {"ended": ""}, {"ended": "UNTIL"}, {"ended": []},
-                  {"ended": {}}, {"ended": b"\1"}]
+                  {"rounds": b"\7\0\0\0", "ended": b"\1"}, {"ended": 1}, {"ended": ""}, {"ended": "UNTIL"},
+                  {"ended": []}, {"ended": {}}, {"ended": b"\1"}]
         answers = [{**good, **end} for end in lacking] + [{**good, **whole, **end} for end in broken]
         for failure in self.failures(answers, long()):
             self.assertRegex(str(failure), "does not fit the job.*`ended`")

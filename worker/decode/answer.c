@@ -1,6 +1,8 @@
 #include "decode/answer.h"
 
+#include <endian.h>
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/wire.h"
 
@@ -10,12 +12,15 @@ enum {
     NAMED_BYTES = 1024,
     REST_VALUES = 1024,
     NAMED_VALUES = 64,
+    ROUNDS_BYTES = 4, /* of an instance of a long array; and one byte for what ended it */
 };
 
 /* What a job asks for. */
 struct request {
     const struct wire_value *job, *buffers, *outputs;
     uint64_t count; /* of an array; 0: it is none */
+    uint64_t rounds_max;
+    bool is_long, has_until;
 };
 
 struct wanted {
@@ -33,10 +38,14 @@ static uint32_t count_of(const struct wire_value *value, enum wire_type type) {
 }
 
 static struct request read_request(const struct wire_value *job) {
+    bool has_until = wire_get(job, "until") != NULL;
     return (struct request){.job = job,
         .buffers = wire_get(job, "buffers"),
         .outputs = wire_get(job, "outputs"),
-        .count = uint_of(wire_get(job, "count"), 0)};
+        .count = uint_of(wire_get(job, "count"), 0),
+        .rounds_max = uint_of(wire_get(job, "repeat"), 0),
+        .is_long = has_until || wire_get(job, "time_ms") != NULL,
+        .has_until = has_until};
 }
 
 static struct wanted want(const struct request *request, const struct wire_value *output) {
@@ -54,6 +63,10 @@ static struct wanted want(const struct request *request, const struct wire_value
     return wanted;
 }
 
+static uint64_t add(uint64_t a, uint64_t b) {
+    return __builtin_add_overflow(a, b, &a) ? UINT64_MAX : a;
+}
+
 /* The bytes and values that a result has at most. */
 static void bound(const struct request *request, uint64_t *ret_bytes, uint64_t *ret_values) {
     uint32_t outputs = count_of(request->outputs, WIRE_ARRAY);
@@ -62,8 +75,9 @@ static void bound(const struct request *request, uint64_t *ret_bytes, uint64_t *
     *ret_bytes = REST_BYTES + NAMED_BYTES * names;
     *ret_values = REST_VALUES + NAMED_VALUES * names;
     for (uint32_t i = 0; i < outputs; i++, at = wire_next(at))
-        if (__builtin_add_overflow(*ret_bytes, want(request, at).bytes, ret_bytes))
-            *ret_bytes = UINT64_MAX;
+        *ret_bytes = add(*ret_bytes, want(request, at).bytes);
+    if (request->is_long && request->count <= UINT32_MAX)
+        *ret_bytes = add(*ret_bytes, (ROUNDS_BYTES + 1) * request->count);
 }
 
 static bool shape_fits(const struct request *request, const struct wire_value *wanted,
@@ -101,6 +115,39 @@ static bool outputs_fit(const struct request *request, const struct wire_value *
     return true;
 }
 
+static bool is_end(const struct request *request, struct slice name) {
+    return (request->has_until && slice_is_text(name, "until")) || slice_is_text(name, "repeat") ||
+           slice_is_text(name, "time") || slice_is_text(name, "stop");
+}
+
+static bool are_rounds(const struct request *request, uint64_t rounds) {
+    return rounds >= 1 && rounds <= request->rounds_max;
+}
+
+/* Of every instance, one behind the other. */
+static bool array_ends_fit(const struct request *request, const struct wire_value *rounds,
+    const struct wire_value *ended) {
+    const uint8_t first = request->has_until ? 1 : 2, last = 4;
+    if (count_of(rounds, WIRE_BINARY) != ROUNDS_BYTES * request->count) return false;
+    if (count_of(ended, WIRE_BINARY) != request->count) return false;
+    for (uint32_t i = 0; i < ended->count; i++) {
+        uint32_t number;
+        memcpy(&number, rounds->bytes + ROUNDS_BYTES * (size_t)i, sizeof number);
+        if (!are_rounds(request, le32toh(number))) return false;
+        if (ended->bytes[i] < first || ended->bytes[i] > last) return false;
+    }
+    return true;
+}
+
+/* A result says how a long job ended, and of no other job. */
+static bool ends_fit(const struct request *request, const struct wire_value *result, bool is_ok) {
+    const struct wire_value *rounds = wire_get(result, "rounds");
+    const struct wire_value *ended = wire_get(result, "ended");
+    if (!request->is_long || !is_ok) return rounds == NULL && ended == NULL;
+    if (request->count > 0) return array_ends_fit(request, rounds, ended);
+    return are_rounds(request, uint_of(rounds, 0)) && is_end(request, wire_text(ended));
+}
+
 static enum err fail(struct error *err, const char *why) {
     return error_set(err, ERR_BAD_MESSAGE, 0, "see who else writes to the topic of results",
         "the answer does not fit the job: %s", why);
@@ -119,6 +166,8 @@ static enum err check(const struct request *request, const struct wire_value *re
     if (outputs == NULL || outputs->type != WIRE_ARRAY) return fail(err, "it has no outputs");
     if (is_error ? outputs->count > 0 : !outputs_fit(request, outputs))
         return fail(err, "its outputs are others than the job asks for");
+    if (!ends_fit(request, result, *ret_is_ok))
+        return fail(err, "its rounds or its end are not those of such a job");
     return ERR_OK;
 }
 

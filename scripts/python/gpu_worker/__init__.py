@@ -22,7 +22,7 @@ from .result import Ends, JobFailed, NotConverged, arrays, ends
 
 __all__ = [
     "BlobStore", "Client", "Ends", "Future", "HttpBlobStore", "JobFailed", "LocalClient", "MapFuture", "NotConverged",
-    "Program", "Resident", "ResultsLost", "Rows", "Static", "Store", "arrays", "as_completed", "blob", "digest", "encode",
-    "ends", "f32", "f64", "i32", "i64", "job", "local", "read_results", "rows", "static", "step", "u32", "u64", "upload",
-    "write_jobs", "zeros",
+    "Program", "Resident", "ResultsLost", "Rows", "Static", "Store", "arrays", "as_completed", "blob", "digest",
+    "encode", "ends", "f32", "f64", "i32", "i64", "job", "local", "read_results", "rows", "static", "step", "u32",
+    "u64", "upload", "write_jobs", "zeros",
 ]

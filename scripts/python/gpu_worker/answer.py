@@ -128,7 +128,7 @@ class Expected:
         if count != self.count or not all(0 <= one < (self.count or 0) for one in failed):
             raise ValueError(f"the answer does not fit the job: it has other instances than {self.count}; {ADVICE}")
         if not self._ends_fit(result):
-            raise ValueError(f"the answer does not fit the job: its `rounds` or `ended` are none of such a job; {ADVICE}")
+            raise ValueError(f"the answer does not fit the job: such a job has no such `rounds` and `ended`; {ADVICE}")
 
     def _ends_fit(self, result: Mapping[str, Any]) -> bool:
         if self.rounds is None or result["status"] != "ok":

@@ -303,7 +303,7 @@ class Client:
             self._link.send(self._control, message, None, None, _Delivery(self._refused, ""))
 
     def _tell(self, future: Future, action: str) -> bool:
-        """Whether the workers are told. A cancel without a control topic ends the future all the same; a stop ends nothing."""
+        """Whether the workers are told. Without a control topic a cancel still ends the future, and a stop nothing."""
         if not future.id or self._is_closed or (self._control is None and action == "cancel"):
             return False
         self._send_control(action, [future.id])

@@ -87,9 +87,9 @@ class Future(_Ours):
         return is_cancelled
 
     def stop(self) -> bool:
-        """Tells the workers to end the long job: it is answered with the outputs that it has after its rounds under way.
-        If it has not begun, it fails with `cancelled`. False, and nothing is told, if it is answered or not sent yet, and
-        of one row of an array. Raises ValueError if the client has no control topic."""
+        """Tells the workers to end the long job: it is answered with the outputs that it has after its rounds under
+        way. If it has not begun, it fails with `cancelled`. False, and nothing is told, if it is answered or not sent
+        yet, and of one row of an array. Raises ValueError if the client has no control topic."""
         return not self.done() and self._tell("stop")
 
     def _tell(self, action: str) -> bool:
@@ -101,8 +101,8 @@ class Future(_Ours):
 
     @property
     def rounds(self) -> Union[None, int, Array]:
-        """The round after which the long job ended; of an array job that of each instance. None of any other job, of one
-        that failed, and while there is no answer."""
+        """The round after which the long job ended; of an array job that of each instance. None of any other job, of
+        one that failed, and while there is no answer."""
         found = self._ends()
         return None if found is None else found.rounds
 

@@ -102,8 +102,8 @@ def step(program: str, args: Iterable[Any], **options: Any) -> Step:
 def job(
     id: str, buffers: Mapping[str, Any], steps: Sequence[Step], outputs: Sequence[Output], **options: Any
 ) -> Job:
-    """A whole job. An output is the name of a buffer or a dict. Options: repeat, timing, deadline_ms, timeout_ms; of a long
-    job also time_ms and until, which is the name of the buffer that says when it is done."""
+    """A whole job. An output is the name of a buffer or a dict. Options: repeat, timing, deadline_ms, timeout_ms; of a
+    long job also time_ms and until, which is the name of the buffer that says when it is done."""
     if isinstance(options.get("until"), str):
         options["until"] = {"buffer": options["until"]}
     listed = [{"buffer": output} if isinstance(output, str) else dict(output) for output in outputs]

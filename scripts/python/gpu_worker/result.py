@@ -22,8 +22,8 @@ def _harmless(text: str) -> str:
 
 
 class NotConverged(UserWarning):
-    """A long job with `until` was answered well, and was not done: it had no more rounds. Where warnings are errors, its
-    future fails with this one."""
+    """A long job with `until` was answered well, and was not done: it had no more rounds. Where warnings are errors,
+    its future fails with this one."""
 
 
 class JobFailed(Exception):
@@ -112,8 +112,8 @@ def arrays(result: Mapping[str, Any], store: Optional[Store] = None) -> dict[str
 
 
 class Ends(NamedTuple):
-    """How a long job ended: after which round, and by what (`until`, `repeat`, `time`, `stop`). Of an array job each is an
-    array with an element for each instance."""
+    """How a long job ended: after which round, and by what (`until`, `repeat`, `time`, `stop`). Of an array job each is
+    an array with an element for each instance."""
 
     rounds: Union[int, Array]
     ended: Union[str, Array]
@@ -139,5 +139,5 @@ def warn_unless_done(result: Mapping[str, Any], name: str) -> None:
     open, count = numpy.count_nonzero(numpy.asarray(found.ended) == "repeat"), numpy.size(found.ended)
     if open > 0:
         who = "it was" if isinstance(found.ended, str) else f"{open} of {count} instances were"
-        warnings.warn(f"{_harmless(name)}: {who} not done after {numpy.max(found.rounds)} rounds, all that the job may run "
-                      "(`repeat`); see `ended`", NotConverged, stacklevel=2)
+        warnings.warn(f"{_harmless(name)}: {who} not done after {numpy.max(found.rounds)} rounds, all that the job may "
+                      "run (`repeat`); see `ended`", NotConverged, stacklevel=2)
