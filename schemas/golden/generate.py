@@ -235,7 +235,7 @@ def long(done=None, **keys):
 
 
 def long_array(done=None, **keys):
-    """The same of three instances."""
+    """Three instances, each of which is done by itself."""
     buffers = array()["buffers"] | {"done": {"bytes": 4, "each": True} if done is None else done}
     return long(**array(buffers=buffers) | keys)
 

@@ -19,6 +19,7 @@ static const struct decode_limits golden_limits = {
     .instances_max = 100,
     .timeout_ms_min = 100,
     .timeout_ms_max = 60000,
+    .long_ms_max = 3600000,
 };
 
 /** decode_job() of a job with these bytes; NULL, and nothing is left of it, where it has no id. */

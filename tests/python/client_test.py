@@ -274,7 +274,7 @@ def long(most=100, **keys):
 
 
 def long_array(count=3, **keys):
-    """The same, of more instances; they give back no more than when they were done."""
+    """An array of it, which gives nothing back but its ends."""
     buffers = {"done": {**gw.zeros((), "<u4"), "each": True}}
     return {**long(**keys), "count": count, "buffers": buffers, "outputs": []}
 
