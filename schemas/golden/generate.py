@@ -865,6 +865,37 @@ def runs():
         "buffers": {"x": {"bytes": 16, "static": STATIC_X}, "again": {"bytes": 16, "static": STATIC_X, "data": X},
                     "y": {"bytes": 16}}}], [ok(outputs=[{"name": "y", "data": floats(2, 4, 6, 8)}])]  # fmt: skip
     yield from receipts()
+    yield from long_runs()
+
+
+def long_runs():
+    timed = {"until": None, "time_ms": 3600000, "repeat": 3}
+    yield "long_repeat", "a long job with all of its rounds, which its receipt counts", [long(**timed)], [ok(
+        outputs=[{"name": "y", "data": floats(6, 12, 18, 24)}], rounds=3, ended="repeat",
+        telemetry={"h2d_bytes": 16, "d2h_bytes": 16, "param_bytes": 3 * 24, "kernel_launches": 3})]  # fmt: skip
+    yield "long_array_repeat", "a long array", [array_of_x() | {"repeat": 3, "time_ms": 3600000}], [ok(
+        outputs=[{"name": "y", "data": floats(*[3, 6] * 3)}], rounds={"hex": "03000000" * 3}, ended={"hex": "02" * 3},
+        telemetry={"kernel_launches": 9, "param_bytes": 9 * 24, "instances": 3})]  # fmt: skip
+    once = {"steps": step(args=[{"f32": 1.0}, "x", "done", {"u32": 1}])["steps"], "outputs": [{"buffer": "done"}]}
+    one = {"bytes": 4, "data": struct.pack("<I", 1)}  # a float whose bits are 1
+    yield "long_until", "a long job that is done after its first round", [
+        long(buffers={"x": one, "done": {"bytes": 4}}, **once)], [ok(
+            outputs=[{"name": "done", "data": {"hex": "01000000"}}], rounds=1, ended="until")]  # fmt: skip
+    yield "long_until_each", "an array, one of whose instances is done, and the others have no more rounds", [long(
+        count=3, buffers={"x": one | {"each": True, "data": struct.pack("<3I", 0, 1, 0)}, "done": {"bytes": 4, "each": True}},
+        repeat=1, **once)], [ok(rounds={"hex": "01000000" * 3}, ended={"hex": "020102"})]  # fmt: skip
+    yield "long_until_unwritten", "no kernel writes the buffer of until", [long()], [fails("bad_argument")]
+    for name, description, steps in (
+        ("first", "a step before the last one writes it", [*once["steps"], saxpy()["steps"][0]]),
+        ("twice", "two steps write it", once["steps"] * 2),
+        ("again", "the last step writes it, and again", [once["steps"][0] | {"iterations": 2}]),
+    ):
+        yield f"long_until_{name}", description, [long(steps=steps)], [fails("bad_argument")]
+    yield "long_resident", "a long job reads a resident, and changes none", [
+        resident(init={"data": X[:8]}), read_resident() | {"repeat": 3, "time_ms": 3600000},
+        resident() | {"repeat": 3, "time_ms": 3600000}], [
+        ok(), ok(residents={"w": 1}, rounds=3, ended="repeat", outputs=[{"name": "y", "data": floats(6, 12)}]),
+        fails("unsupported")]  # fmt: skip
 
 
 def receipts():

@@ -5,6 +5,7 @@ import os
 import pathlib
 import signal
 import threading
+import time
 import traceback
 import unittest
 
@@ -105,6 +106,38 @@ class LocalTest(ClientTest):
             whole = saxpy.options(outputs=outputs).map(a=numpy.ones(200), x=gw.zeros([40_000], "<f4"), y=gw.rows(sent))
             got = whole.result(PATIENCE_S)["y"]
             numpy.testing.assert_array_equal(rows[:, 0], got if got.ndim == 1 else got[:, 0])
+
+    def stopped(self, send):
+        """A long job that was stopped while it ran. One that had not begun by then is cancelled, and another gets more time."""
+        wait_s = 0.2
+        while wait_s < PATIENCE_S:
+            future = send()
+            time.sleep(wait_s)
+            self.assertTrue(future.stop())
+            failure = future.exception(PATIENCE_S)
+            if failure is None:
+                return future
+            self.assertEqual("cancelled", failure.code)
+            wait_s *= 2
+        self.fail("no job ever begins")
+
+    def test_long_jobs_end_after_their_rounds_or_when_they_are_stopped(self):
+        client = self.local(config={"topics": {"control": "gpu-control"}}, control="gpu-control")
+        rows = {"x": gw.upload(X), "y": gw.zeros([4], "<f4")}
+        saxpy = client.program("saxpy").options(repeat=50, time_ms=3_600_000)
+        future, whole = saxpy(a=1, **rows), saxpy.map(a=[1, 2, 3], **rows)
+        numpy.testing.assert_array_equal(50 * X, future.result(PATIENCE_S)["y"])
+        self.assertEqual((50, "repeat"), (future.rounds, future.ended))
+        numpy.testing.assert_array_equal(50 * numpy.outer([1, 2, 3], X), whole.result(PATIENCE_S)["y"])
+        self.assertEqual(([50] * 3, ["repeat"] * 3), (whole.rounds.tolist(), whole.ended.tolist()))
+        endless = saxpy.options(repeat=2**32 - 1)
+        single = self.stopped(lambda: endless(a=0, **rows))
+        self.assertEqual((True, "stop"), (single.rounds >= 1, single.ended))
+        several = self.stopped(lambda: endless.map(a=[0, 0], **rows))
+        self.assertEqual((True, ["stop"] * 2), ((several.rounds >= 1).all(), several.ended.tolist()))
+        short = endless.options(time_ms=1)(a=0, **rows)
+        short.result(PATIENCE_S)
+        self.assertEqual("time", short.ended)
 
     def test_a_forked_child_is_answered_by_the_worker_of_its_parent(self):
         saxpy = self.plain.program("saxpy")
