@@ -22,7 +22,7 @@ set(nvcc_ptx_flags -x cu -std=c++17 -ptx -arch=compute_75 -O3 -fmad=false -Werro
 set(cpu_flags -O3 -ffp-contract=off -fno-math-errno
   -Wall -Wextra -Wshadow -Wconversion -Wundef -Wno-unused-parameter -Werror)
 set(kernel_headers kernel.h kernel_atomic.h kernel_cpu.h kernel_functions.h kernel_half.h kernel_math.h kernel_random.h
-  kernel_warp.h)
+  kernel_warp.h optimizer.h)
 list(TRANSFORM kernel_headers PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
 
 # ptx_image(SOURCE COMPILER OUTPUT): writes the PTX, unless it calls a function that is not in it.

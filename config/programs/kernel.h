@@ -29,6 +29,7 @@
  *     f32_of_f16() f16_of_f32() f32_of_bf16() bf16_of_f32()      kernel_half.h
  *     philox4x32() uniform_f32() normal_f32()      random numbers: kernel_random.h
  *     warp_lane() warp_shuffle_u32() warp_shuffle_f32() warp_sum_f32()      kernel_warp.h
+ *     is_live(done) end_round()           work in rounds, until a flag says that it is done
  *     bool, true and false
  *
  * There is no C library behind a kernel. Multiplications and additions are fused only by fma_f32():
@@ -236,6 +237,23 @@ DEVICE void block_sum_f32(float *values) {
         barrier();
         if (i + half < width) values[i] += values[i + half];
     }
+}
+
+/**
+ * Work in rounds, each of them a launch, until a flag of the instance says that it is done: 0 is
+ * live, n is "done after round n". A kernel that is not live returns at once and changes nothing,
+ * so that it does not matter how many more rounds are launched.
+ */
+DEVICE bool is_live(const uint32_t *done) {
+    return *done == 0;
+}
+
+/** Ends a round, counted from 1: the instance is done if it `is_over`, or if what it has `found` is
+ * NaN. All threads of the block call it. */
+DEVICE void end_round(uint32_t *done, uint32_t round, bool is_over, float found) {
+    barrier(); /* every thread has seen that the instance was live */
+    bool is_first = (thread_x() | thread_y() | thread_z()) == 0;
+    if (is_first && (is_over || found != found)) *done = round;
 }
 
 #include "kernel_atomic.h"
