@@ -48,7 +48,7 @@ class ImageTest(unittest.TestCase):
 
     def test_its_configuration_is_right_where_nothing_can_be_written(self):
         done = self.run_inside("gpu-worker", "check", "--config", "/etc/gpu-worker/worker.yaml")
-        self.assertEqual((done.returncode, done.stdout), (0, "ok: /etc/gpu-worker/worker.yaml, 5 programs\n"), done.stderr)
+        self.assertEqual((done.returncode, done.stdout), (0, "ok: /etc/gpu-worker/worker.yaml, 7 programs\n"), done.stderr)
         self.assertIn("\ncommit abc\n", self.run_inside("gpu-worker", "version").stdout)
         self.assertNotEqual(self.run_inside("touch", "/tmp/written").returncode, 0)
 

@@ -19,6 +19,7 @@ include/gpu-worker/kernel_half.h
 include/gpu-worker/kernel_math.h
 include/gpu-worker/kernel_random.h
 include/gpu-worker/kernel_warp.h
+include/gpu-worker/optimizer.h
 lib/systemd/system/gpu-worker.service
 lib/systemd/system/gpu-worker@.service
 lib/sysusers.d/gpu-worker.conf
@@ -40,6 +41,7 @@ share/gpu-worker/observability/dashboard.json
 share/gpu-worker/programs/saxpy/program.yaml
 share/gpu-worker/programs/saxpy/saxpy.ptx
 share/gpu-worker/programs/saxpy/saxpy.so
+share/gpu-worker/programs/sep_cma_es/sep_cma_es.so
 share/man/man1/gpu-worker.1.gz
 share/man/man5/gpu-worker.yaml.5.gz
 """.splitlines()
@@ -60,7 +62,7 @@ class InstallTest(unittest.TestCase):
         """The worker there reads the example that was installed with it, and finds its programs."""
         config = prefix / "share/doc/gpu-worker/examples/worker.yaml"
         done = run(prefix / "bin/gpu-worker", "check", "--config", config, env={"STATE_DIRECTORY": str(self.folder)})
-        self.assertEqual(done.stdout, f"ok: {config}, 5 programs\n")
+        self.assertEqual(done.stdout, f"ok: {config}, 7 programs\n")
 
     def test_everything_stands_in_its_place_below_the_prefix_and_nothing_outside(self):
         prefix = self.folder / "prefix"

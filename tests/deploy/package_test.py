@@ -80,7 +80,7 @@ class PackageTest(unittest.TestCase):
         inside("apt-get", "update")
         inside("apt-get", "install", "-y", "--no-install-recommends", "/package.deb")
         config = "/etc/gpu-worker/worker.yaml"
-        self.assertEqual(inside(*AS_USER, "gpu-worker", "check", "--config", config), f"ok: {config}, 5 programs\n")
+        self.assertEqual(inside(*AS_USER, "gpu-worker", "check", "--config", config), f"ok: {config}, 7 programs\n")
         self.assertIn(VERSION, inside("gpu-worker", "version"))
         done = inside(*AS_USER, "sh", "-c", f"""
             cd /var/lib/gpu-worker && gpu-worker submit --encode /usr/share/doc/gpu-worker/examples/saxpy.yaml >job &&

@@ -24,6 +24,16 @@ def job(id, program, buffers, args, **step):
     return gw.job(id, buffers=buffers, steps=[gw.step(program, args, **step)], outputs=[list(buffers)[-1]])
 
 
+def search(id, program, own_buffers, dimension, samples, grid=(1,), objective=0, **own):
+    """Of one optimizer, with room for 4 points of one axis."""
+    names = [*own_buffers, "best", "loss", "counts", "done"]
+    names.insert(names.index("best") - 1, "population")
+    elements = {"state": 5, "population": 8, "normals": 4, "trials": 8, "counts": 3}
+    buffers = {name: floats(elements.get(name, 1)) for name in names}
+    numbers = [gw.u32(objective), gw.u32(dimension), gw.u32(samples), gw.u64(1), *map(gw.f32, own.values())]
+    return job(id, program, buffers, [*names, *numbers, gw.f32(-1), gw.f32(1), gw.f32(0), gw.u32(0)], grid=list(grid))
+
+
 def hostile_jobs():
     """Of every shipped program: numbers and shapes that lead outside of their buffers."""
     table = gw.static(numpy.zeros(4, "<u4"), with_data=True)
@@ -42,6 +52,12 @@ def hostile_jobs():
                       ["x", "x", "w", "m", *numbers, gw.u32(1)], grid=[1])
             yield job(f"measure {rows} {features}", "logreg_adam", {"x": values, "w": floats(2), "m": floats(2)},
                       ["x", "x", "w", "m", *numbers[1:]], entry="logreg_metrics", grid=[1])
+        for dimension, samples in ((n, 4), (1, n), (n, n)):
+            yield search(f"cma {dimension} {samples}", "sep_cma_es", ["state", "normals"], dimension, samples, sigma=1)
+            yield search(f"evolve {dimension} {samples}", "differential_evolution", ["trials"], dimension, samples,
+                         scale=1, crossover=1)
+    yield search("a search of 2 blocks", "sep_cma_es", ["state", "normals"], 1, 4, grid=[2], sigma=1)
+    yield search("an objective that is none", "sep_cma_es", ["state", "normals"], 1, 4, objective=4, sigma=1)
     for rows, epochs in ((4, 0), (4, 1001), (0, 1)):
         yield job(f"{epochs} epochs of {rows} rows", "logreg_adam", {"x": values, "w": floats(2), "m": floats(6)},
                   ["x", "x", "w", "m", gw.f32(1), gw.f32(1), gw.u32(rows), gw.u32(1), gw.u32(epochs)], grid=[1])
