@@ -6,12 +6,12 @@
 #include "base/clock.h"
 #include "world/scheduler.h"
 
-enum { REFUSALS = 8 };
+enum { REFUSALS = 8, LOST_ODDS = 8 };
 
 struct cluster {
     struct topic topics[CLUSTER_TOPICS];
     size_t topic_count;
-    bool hides_ids;
+    bool hides_ids, loses_answers;
     uint64_t last_topic_id, down_until_ns, outage_count;
     struct refusal {
         enum request request;
@@ -178,6 +178,7 @@ void cluster_truncate(struct log *log, int64_t end) {
 struct producer_id {
     char name[CLUSTER_NAME_SIZE];
     int16_t epoch;
+    bool has_lost; /* the answer to its last commit */
     uint32_t timeout_ms;
     struct txn *txn; /* NULL: none is open */
     struct log *touched[CLUSTER_TOPICS * CLUSTER_PARTITIONS];
@@ -225,6 +226,15 @@ struct producer_id *producer_id_take(const char *name, uint32_t timeout_ms, int1
 
 bool producer_id_is_fenced(const struct producer_id *id, int16_t epoch) {
     return id->epoch != epoch;
+}
+
+void producer_ids_lose_answers(void) {
+    cluster->loses_answers = true;
+}
+
+bool producer_id_loses_answer(struct producer_id *id) {
+    id->has_lost = cluster->loses_answers && !id->has_lost && scheduler_draw(LOST_ODDS) == 0;
+    return id->has_lost;
 }
 
 void producer_ids_serve(void) {

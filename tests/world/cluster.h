@@ -208,6 +208,11 @@ struct txn *producer_id_open(struct producer_id *id);
 void producer_id_touch(struct producer_id *id, struct log *log);
 void producer_id_end(struct producer_id *id, enum txn_state state);
 
+/** From now on the answer to a commit is lost now and then, and its producer is fenced then, also
+ * where the commit was taken. Never two of a name in a row. */
+void producer_ids_lose_answers(void);
+bool producer_id_loses_answer(struct producer_id *id);
+
 /** Aborts those that have been open for too long, and fences their producers. */
 void producer_ids_serve(void);
 

@@ -37,6 +37,7 @@ struct message {
     const struct log_record *record; /* NULL: it tells an error, or an end */
     char *reason;                    /* NULL: that of its code */
     rd_kafka_headers_t *headers;     /* NULL: not asked for yet */
+    rd_kafka_t *lender;              /* NULL: its caller does not have it */
     struct message *next;
 };
 
@@ -71,6 +72,7 @@ struct rd_kafka_s {
     bool has_met_broker;
     bool is_yielded; /* its poll ends */
     uint64_t outages_told;
+    size_t queue_count, lent_count; /* queues, and messages that its caller has */
     char group[KAFKA_ID_SIZE];
 
     /* a consumer's */

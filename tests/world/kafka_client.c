@@ -130,6 +130,14 @@ rd_kafka_t *rd_kafka_new(rd_kafka_type_t type, rd_kafka_conf_t *conf, char *why,
     return client;
 }
 
+/* What a client has given must come back before it goes: librdkafka would wait for it for ever. */
+static void check_all_is_back(const rd_kafka_t *client) {
+    if (client->queue_count + client->lent_count == 0) return;
+    fprintf(stderr, "a client ends while its caller has %zu queues and %zu messages of it\n",
+        client->queue_count, client->lent_count);
+    abort();
+}
+
 void rd_kafka_destroy_flags(rd_kafka_t *client, int flags) {
     if (client->type == RD_KAFKA_CONSUMER)
         kafka_consumer_fini(client, (flags & RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE) == 0);
@@ -140,6 +148,7 @@ void rd_kafka_destroy_flags(rd_kafka_t *client, int flags) {
         free(topic);
     }
     rd_kafka_queue_destroy(client->main_queue);
+    check_all_is_back(client);
     rd_kafka_conf_destroy(client->conf);
     free(client);
 }
@@ -283,6 +292,7 @@ rd_kafka_queue_t *rd_kafka_queue_new(rd_kafka_t *client) {
     if (queue == NULL) abort();
     queue->client = client;
     queue->references = 1;
+    client->queue_count++;
     return queue;
 }
 
@@ -309,6 +319,7 @@ void rd_kafka_queue_destroy(rd_kafka_queue_t *queue) {
         rd_kafka_event_destroy(event);
     }
     if (queue->client->closing_queue == queue) queue->client->closing_queue = NULL;
+    queue->client->queue_count--;
     free(queue);
 }
 
@@ -423,6 +434,7 @@ const rd_kafka_message_t *rd_kafka_event_message_next(rd_kafka_event_t *event) {
 
 void rd_kafka_message_destroy(rd_kafka_message_t *seen) {
     struct message *message = (struct message *)seen;
+    if (message->lender != NULL) message->lender->lent_count--;
     if (message->headers != NULL) rd_kafka_headers_destroy(message->headers);
     free(message->reason);
     free(message);

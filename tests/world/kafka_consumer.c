@@ -269,6 +269,12 @@ rd_kafka_resp_err_t rd_kafka_poll_set_consumer(rd_kafka_t *client) {
     return RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
+static rd_kafka_message_t *lend(rd_kafka_t *client, struct message *message) {
+    message->lender = client;
+    client->lent_count++;
+    return &message->seen;
+}
+
 rd_kafka_message_t *rd_kafka_consumer_poll(rd_kafka_t *client, int timeout_ms) {
     uint64_t until_ns = kafka_until_ns(timeout_ms);
     scheduler_maybe_yield();
@@ -277,7 +283,7 @@ rd_kafka_message_t *rd_kafka_consumer_poll(rd_kafka_t *client, int timeout_ms) {
         if (client->member != NULL) group_polled(client->member);
         kafka_consumer_serve(client);
         struct message *message = take_fetched(client);
-        if (message != NULL) return &message->seen;
+        if (message != NULL) return lend(client, message);
         bool is_yielded = client->is_yielded;
         client->is_yielded = false;
         if (is_yielded || scheduler_now_ns() >= until_ns) return NULL;

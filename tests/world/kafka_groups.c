@@ -8,10 +8,10 @@
 
 enum { ASSIGNMENT_SIZE = 4096 };
 
-/* One, with all that it points to. */
+/* One, with all that it points to. Whoever reads a second one follows NULL. */
 struct told_group {
     struct rd_kafka_group_list list;
-    struct rd_kafka_group_info group;
+    struct rd_kafka_group_info group, none;
     struct rd_kafka_group_member_info members[CLUSTER_MEMBERS];
     char assignments[CLUSTER_MEMBERS][ASSIGNMENT_SIZE];
 };

@@ -281,19 +281,25 @@ rd_kafka_error_t *rd_kafka_begin_transaction(rd_kafka_t *client) {
     return NULL;
 }
 
+static rd_kafka_error_t *be_fenced(rd_kafka_t *client) {
+    client->fatal = RD_KAFKA_RESP_ERR__FENCED;
+    client->phase = PHASE_FATAL;
+    return kafka_error(RD_KAFKA_RESP_ERR__FENCED, false, false);
+}
+
 static rd_kafka_error_t *end(rd_kafka_t *client, enum txn_state state, int timeout_ms) {
     if (client->phase == PHASE_FATAL || !kafka_reach(client, kafka_until_ns(timeout_ms)))
         return client->phase == PHASE_FATAL
                    ? kafka_error(RD_KAFKA_RESP_ERR__FATAL, false, false)
                    : kafka_error(RD_KAFKA_RESP_ERR__TIMED_OUT, true, false);
     if (producer_id_is_fenced(client->id, client->epoch) ||
-        kafka_refusal(REQUEST_END_TXN) == RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH) {
-        client->fatal = RD_KAFKA_RESP_ERR__FENCED;
-        client->phase = PHASE_FATAL;
-        return kafka_error(RD_KAFKA_RESP_ERR__FENCED, false, false);
-    }
-    producer_id_end(client->id, state);
+        kafka_refusal(REQUEST_END_TXN) == RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH)
+        return be_fenced(client);
+    bool is_lost = state == TXN_COMMITTED && producer_id_loses_answer(client->id);
+    bool is_taken = !is_lost || scheduler_draw(2) == 0;
+    if (is_taken) producer_id_end(client->id, state);
     kafka_pass_time();
+    if (is_lost) return be_fenced(client);
     client->phase = PHASE_READY;
     return NULL;
 }
