@@ -13,23 +13,56 @@
 
 /* ---- answers that brokers do not take ---- */
 
-static bool forbid_results(struct scenario *scenario) {
+static bool forbid(struct scenario *scenario, enum request request) {
     scenario_begin(scenario, 1, true, false);
     struct worker *worker = scenario_add_worker(scenario, "worker", "");
     worker_start(worker);
     scenario_send(scenario, 0, 5);
     NEED(scenario_await_all(scenario, SOON_MS));
-    cluster_refuse(REQUEST_PRODUCE, RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, INT_MAX);
+    cluster_refuse(request, RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, INT_MAX);
     scenario_send(scenario, 0, 5);
     NEED(scenario_await_end(worker, 10000 + SOON_MS) == WORKER_IS_REFUSED);
-    cluster_refuse(REQUEST_PRODUCE, RD_KAFKA_RESP_ERR_NO_ERROR, 0);
+    cluster_refuse(request, RD_KAFKA_RESP_ERR_NO_ERROR, 0);
     worker_start(worker);
     NEED(scenario_await_all(scenario, SESSION_MS + SOON_MS));
     return scenario_is_right(scenario);
 }
 
+static bool forbid_results(struct scenario *scenario) {
+    return forbid(scenario, REQUEST_PRODUCE);
+}
+
+static bool forbid_transactions(struct scenario *scenario) {
+    return forbid(scenario, REQUEST_ADD_PARTITIONS_TO_TXN);
+}
+
 TEST(a_worker_that_may_not_write_its_results_ends_and_answers_the_jobs_once_it_may) {
     scenario_play_both(forbid_results);
+    scenario_play(forbid_transactions, true);
+}
+
+/* Who is refused at once is told so; who was let in before waits. */
+static bool shut_out(struct scenario *scenario) {
+    scenario_begin(scenario, 1, true, false);
+    struct worker *worker = scenario_add_worker(scenario, "worker", "");
+    cluster_shut_out();
+    worker_start(worker);
+    NEED(scenario_await_end(worker, SOON_MS) == WORKER_IS_REFUSED);
+    cluster_come_up();
+    worker_start(worker);
+    scenario_send(scenario, 0, 5);
+    NEED(scenario_await_all(scenario, SOON_MS));
+    cluster_shut_out();
+    scenario_send(scenario, 0, 5);
+    scenario_pass_ms(SOON_MS);
+    cluster_come_up();
+    NEED(scenario_await_all(scenario, SOON_MS));
+    NEED(scenario_stop(worker, SOON_MS) == 0);
+    return scenario_is_right(scenario);
+}
+
+TEST(a_worker_that_brokers_do_not_let_in_ends_at_once_but_not_one_that_runs) {
+    scenario_play_both(shut_out);
 }
 
 /* Whether a commit was taken whose answer is lost is known to the group alone. */
@@ -98,6 +131,7 @@ TEST(messages_too_far_behind_a_long_job_wait_for_it_and_are_lost_by_nobody) {
 }
 
 RUN_TESTS_AT_ONCE(T(a_worker_that_may_not_write_its_results_ends_and_answers_the_jobs_once_it_may),
+    T(a_worker_that_brokers_do_not_let_in_ends_at_once_but_not_one_that_runs),
     T(a_transaction_with_an_unknown_end_is_repeated_only_where_its_commit_was_not_taken),
     T(a_worker_that_is_full_answers_without_a_pause),
     T(messages_too_far_behind_a_long_job_wait_for_it_and_are_lost_by_nobody))

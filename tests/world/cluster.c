@@ -11,7 +11,7 @@ enum { REFUSALS = 8, LOST_ODDS = 8 };
 struct cluster {
     struct topic topics[CLUSTER_TOPICS];
     size_t topic_count;
-    bool hides_ids, loses_answers;
+    bool hides_ids, loses_answers, is_shut;
     uint64_t last_topic_id, down_until_ns, outage_count;
     struct refusal {
         enum request request;
@@ -45,7 +45,17 @@ void cluster_go_down_until(uint64_t until_ns) {
 
 void cluster_come_up(void) {
     cluster->down_until_ns = 0;
+    cluster->is_shut = false;
     cluster_changed();
+}
+
+void cluster_shut_out(void) {
+    cluster->is_shut = true;
+    cluster_go_down_until(UINT64_MAX);
+}
+
+bool cluster_is_shut(void) {
+    return cluster->is_shut;
 }
 
 uint64_t cluster_outage_count(void) {

@@ -109,6 +109,10 @@ void cluster_hide_ids(void);
 /** No request is answered before that; UINT64_MAX: before it comes up. */
 void cluster_go_down_until(uint64_t until_ns);
 void cluster_come_up(void);
+
+/** Brokers let nobody in before they come up: they refuse what clients say who they are. */
+void cluster_shut_out(void);
+bool cluster_is_shut(void);
 uint64_t cluster_down_until_ns(void);
 uint64_t cluster_outage_count(void);
 

@@ -54,14 +54,14 @@ void kafka_tell_outage(rd_kafka_t *client) {
     bool is_told = client->outages_told == count;
     client->outages_told = count;
     if (is_told) return;
+    rd_kafka_resp_err_t code =
+        cluster_is_shut() ? RD_KAFKA_RESP_ERR__AUTHENTICATION : RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN;
     if (client->on_error != NULL) {
-        client->on_error(
-            client, RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN, "1/1 brokers are down", client->opaque);
+        client->on_error(client, code, "1/1 brokers are down", client->opaque);
     } else if ((kafka_number(client, "enabled_events") & RD_KAFKA_EVENT_ERROR) != 0) {
         rd_kafka_event_t *event = calloc(1, sizeof *event);
         if (event == NULL) abort();
-        *event =
-            (rd_kafka_event_t){.kind = EVENT_ERROR, .code = RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN};
+        *event = (rd_kafka_event_t){.kind = EVENT_ERROR, .code = code};
         kafka_queue_add(client->main_queue, event);
     }
 }
@@ -226,7 +226,10 @@ struct answer {
 
 rd_kafka_resp_err_t rd_kafka_metadata(rd_kafka_t *client, int all, rd_kafka_topic_t *only,
     const struct rd_kafka_metadata **ret, int timeout_ms) {
-    if (!kafka_reach(client, kafka_until_ns(timeout_ms))) return RD_KAFKA_RESP_ERR__TIMED_OUT;
+    if (!kafka_reach(client, kafka_until_ns(timeout_ms))) {
+        kafka_tell_outage(client);
+        return RD_KAFKA_RESP_ERR__TIMED_OUT;
+    }
     struct answer *answer = calloc(1, sizeof *answer);
     if (answer == NULL) abort();
     *ret = &answer->seen;

@@ -166,6 +166,18 @@ static void wait_for_topic(rd_kafka_t *client, struct sent *sent) {
     answer(sent, RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC);
 }
 
+/* The partition is to be part of the transaction first. False: it may not, and the library does not
+ * send what goes there, nor say why before the next call. */
+static bool join_transaction(rd_kafka_t *client, struct sent *sent) {
+    if (client->id == NULL) return true;
+    rd_kafka_resp_err_t code = cluster_refusal(REQUEST_ADD_PARTITIONS_TO_TXN);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return true;
+    client->phase = PHASE_FAILED;
+    client->refusal = code;
+    answer(sent, RD_KAFKA_RESP_ERR__PURGE_QUEUE);
+    return false;
+}
+
 /* At the broker, with its batch. */
 static void arrive(rd_kafka_t *client, struct sent *sent) {
     struct sent *batch[BATCH_MAX];
@@ -180,6 +192,7 @@ static void arrive(rd_kafka_t *client, struct sent *sent) {
         answer(sent, RD_KAFKA_RESP_ERR__PURGE_QUEUE);
         return;
     }
+    if (!join_transaction(client, sent)) return;
     size_t count = gather(client, topic, sent, batch);
     rd_kafka_resp_err_t code = check_batch(topic, batch, count);
     for (size_t i = 0; i < count; i++) {
