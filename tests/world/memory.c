@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "world/leaks.h"
 #include "world/scheduler.h"
 
 enum { ODDS = 100, SINKS_MAX = 2 };
@@ -36,7 +37,7 @@ static bool fails(void) {
     void *__wrap_##name parameters;                                                                \
     void *world_##name parameters;                                                                 \
     void *__wrap_##name parameters {                                                               \
-        return fails() ? NULL : __real_##name arguments;                                           \
+        return fails() ? NULL : leaks_note(__real_##name arguments, __builtin_return_address(0));  \
     }                                                                                              \
     void *world_##name parameters {                                                                \
         return __real_##name arguments;                                                            \
@@ -44,8 +45,20 @@ static bool fails(void) {
 
 FAILING(malloc, (size_t size), (size))
 FAILING(calloc, (size_t count, size_t size), (count, size))
-FAILING(realloc, (void *memory, size_t size), (memory, size))
 FAILING(strdup, (const char *text), (text))
+
+void *__real_realloc(void *memory, size_t size);
+void *__wrap_realloc(void *memory, size_t size);
+void *world_realloc(void *memory, size_t size);
+void *__wrap_realloc(void *memory, size_t size) {
+    void *ret = fails() ? NULL : __real_realloc(memory, size);
+    if (ret != NULL) leaks_forget(memory);
+    return leaks_note(ret, __builtin_return_address(0));
+}
+
+void *world_realloc(void *memory, size_t size) {
+    return __real_realloc(memory, size);
+}
 
 /* ---- where worker/broker is called ---- */
 

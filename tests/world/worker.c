@@ -15,6 +15,7 @@
 #include "pipeline/fitness.h"
 #include "state/crash.h"
 #include "world/cluster.h"
+#include "world/leaks.h"
 #include "world/memory.h"
 #include "world/scheduler.h"
 #include "world/versions.h"
@@ -56,6 +57,7 @@ static const char config[] =
 /* Each worker of a world is on a machine of its own. */
 static const struct worker *worker;
 static struct connection connection;
+static struct state *own_state;
 
 int __wrap_gethostname(char *name, size_t size);
 int __wrap_gethostname(char *name, size_t size) {
@@ -107,12 +109,11 @@ static enum err begin(void *context, struct executor_life *ret, struct error *er
     const struct settings *settings = context;
     const struct membership membership = {
         .instance_id = worker->is_static ? worker->name : "", .owner = worker->owner};
-    struct state *state;
     struct error set_aside;
-    enum err code = state_open(worker->state, STATE_LOCK_MS, &state, &set_aside, err);
+    enum err code = state_open(worker->state, STATE_LOCK_MS, &own_state, &set_aside, err);
     if (code != ERR_OK) return code;
-    crash_watch(state);
-    pulse_keep(state_pulses(state));
+    crash_watch(own_state);
+    pulse_keep(state_pulses(own_state));
     code = connect_kafka(settings, 0, &membership, NULL, &connection, err);
     if (code != ERR_OK) return code;
     if (worker->may_lack_memory) {
@@ -124,7 +125,7 @@ static enum err begin(void *context, struct executor_life *ret, struct error *er
         .sink = connection.sink,
         .telemetry = connection.telemetry,
         .control = connection.control,
-        .state = state};
+        .state = own_state};
     return ERR_OK;
 }
 
@@ -144,7 +145,7 @@ static bool has_left_nothing(void) {
     if (live + mistakes > 0)
         fprintf(stderr, "%s leaves %llu things of its device, and made %llu mistakes\n",
             worker->name, (unsigned long long)live, (unsigned long long)mistakes);
-    return live + mistakes == 0;
+    return live + mistakes + leaks_end() == 0;
 }
 
 /* cmocka has handlers of its own, after which the process would go on. */
@@ -171,9 +172,11 @@ static int run(void *context) {
         .on_lost = leave,
         .board = worker->board,
         .stop = worker->stop};
+    leaks_begin();
     enum err code = executor_run(&options, &summary, &err);
     if (code == ERR_TIMEOUT) return WORKER_IS_LATE;
     connection_fini(&connection);
+    state_close(own_state);
     if (code == ERR_OK) return has_left_nothing() ? 0 : 1;
     if (code == ERR_IO && err.native == ENOSPC) return WORKER_LACKS_DISK;
     if (worker->tells || (code != ERR_BROKER && code != ERR_NO_MEMORY))
