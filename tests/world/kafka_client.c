@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "world/kafka.h"
+#include "world/leaks.h"
 #include "world/scheduler.h"
 
 enum { WAY_NS_MAX = 1500000 };
@@ -232,7 +233,7 @@ rd_kafka_resp_err_t rd_kafka_metadata(rd_kafka_t *client, int all, rd_kafka_topi
     }
     struct answer *answer = calloc(1, sizeof *answer);
     if (answer == NULL) abort();
-    *ret = &answer->seen;
+    *ret = leaks_note(&answer->seen, __builtin_return_address(0));
     if (only == NULL) return RD_KAFKA_RESP_ERR_NO_ERROR;
     const struct topic *topic = cluster_find_topic(only->name);
     snprintf(answer->name, sizeof answer->name, "%s", only->name);
@@ -261,7 +262,7 @@ rd_kafka_error_t *kafka_error(rd_kafka_resp_err_t code, bool is_retriable, bool 
     rd_kafka_error_t *error = calloc(1, sizeof *error);
     if (error == NULL) abort();
     *error = (rd_kafka_error_t){code, is_retriable, must_abort};
-    return error;
+    return leaks_note(error, __builtin_return_address(0));
 }
 
 rd_kafka_resp_err_t rd_kafka_error_code(const rd_kafka_error_t *error) {
@@ -368,7 +369,8 @@ rd_kafka_event_t *rd_kafka_queue_poll(rd_kafka_queue_t *queue, int timeout_ms) {
     for (;;) {
         uint64_t next_ns = serve(queue);
         rd_kafka_event_t *event = take(queue);
-        if (event != NULL || scheduler_now_ns() >= until_ns) return event;
+        if (event != NULL || scheduler_now_ns() >= until_ns)
+            return leaks_note(event, __builtin_return_address(0));
         (void)scheduler_wait(cluster_key(), next_ns < until_ns ? next_ns : until_ns);
     }
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "world/kafka.h"
+#include "world/leaks.h"
 #include "world/scheduler.h"
 
 enum { FIND_NS_MAX = 1000000000, TRY_AGAIN_NS = 1000000000 };
@@ -94,6 +95,7 @@ rd_kafka_resp_err_t rd_kafka_assignment(rd_kafka_t *client, rd_kafka_topic_parti
     for (size_t i = 0; i < client->reading_count; i++)
         rd_kafka_topic_partition_list_add(
             *ret, client->readings[i].topic, client->readings[i].partition);
+    (void)leaks_note(*ret, __builtin_return_address(0));
     return RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 

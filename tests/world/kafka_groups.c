@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "world/kafka.h"
+#include "world/leaks.h"
 #include "world/scheduler.h"
 
 enum { ASSIGNMENT_SIZE = 4096 };
@@ -63,7 +64,7 @@ rd_kafka_resp_err_t rd_kafka_list_groups(
     while ((member = group_member_at((size_t)told->group.member_cnt)) != NULL)
         tell_member(told, member);
     told->list = (struct rd_kafka_group_list){.groups = &told->group, .group_cnt = 1};
-    *ret = &told->list;
+    *ret = leaks_note(&told->list, __builtin_return_address(0));
     kafka_pass_time();
     return RD_KAFKA_RESP_ERR_NO_ERROR;
 }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "world/kafka.h"
+#include "world/leaks.h"
 #include "world/scheduler.h"
 
 /* A client that is closing, or was fenced, calls back no more. */
@@ -362,6 +363,7 @@ rd_kafka_resp_err_t rd_kafka_subscription(
     rd_kafka_t *client, rd_kafka_topic_partition_list_t **ret) {
     *ret = client->subscription != NULL ? rd_kafka_topic_partition_list_copy(client->subscription)
                                         : rd_kafka_topic_partition_list_new(0);
+    (void)leaks_note(*ret, __builtin_return_address(0));
     return RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
