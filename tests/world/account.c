@@ -29,7 +29,7 @@ struct sent_job {
     bool is_excused, is_of_new_topic;
     bool may_be_cancelled, must_be_cancelled;
     uint64_t cancelled_ns; /* 0: it was not, or who knows when that was heard of */
-    size_t answers, wrong, failures, letters;
+    size_t answers, wrong, failures, successes, letters;
     size_t place;                 /* of its first answer among those of all jobs */
     int64_t sent_ms, waited_ms;   /* for its first answer */
     struct job_resident resident; /* as that says; zero: it has none */
@@ -199,7 +199,9 @@ static void count_result(struct account *account, const struct log_record *recor
             job->waited_ms = record->time_ms - job->sent_ms;
             (void)job_find_resident(&unpacked.data, &job->resident);
         }
-        job->failures += job_has_failed(&unpacked.data);
+        bool has_failed = job_has_failed(&unpacked.data);
+        job->failures += has_failed;
+        job->successes += !has_failed && !job_is_cancelled_by(&unpacked.data);
         job->wrong += !is_right(job, number, &unpacked.data);
     } else {
         fprintf(stderr, "a result of no job\n");
@@ -403,6 +405,18 @@ bool account_is_all_told(const struct account *account, size_t told, const char 
     for (size_t i = 0; i < account->count; i++) answers += account->jobs[i].answers;
     if (told == answers || !account->promises.once) return true;
     fprintf(stderr, "%s tell of %zu answers, and there are %zu\n", by, told, answers);
+    return false;
+}
+
+bool account_is_summed_up(const struct account *account, size_t ok, size_t errors) {
+    size_t answers = 0, successes = 0;
+    for (size_t i = 0; i < account->count; i++) {
+        answers += account->jobs[i].answers;
+        successes += account->jobs[i].successes;
+    }
+    if (!account->promises.once || (ok == successes && ok + errors == answers)) return true;
+    fprintf(stderr, "summaries tell of %zu successes and %zu errors, and there are %zu of %zu\n",
+        ok, errors, successes, answers);
     return false;
 }
 

@@ -76,6 +76,9 @@ bool account_commits_are_right(struct account *account);
  * all workers have stopped. Tells what is wrong. */
 bool account_is_all_told(const struct account *account, size_t told, const char *by);
 
+/** The same of how many went well, and how many did not. */
+bool account_is_summed_up(const struct account *account, size_t ok, size_t errors);
+
 /** Of how many answers the reports of telemetry tell. */
 size_t account_count_reported(void);
 

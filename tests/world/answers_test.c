@@ -41,6 +41,26 @@ TEST(a_worker_that_may_not_write_its_results_ends_and_answers_the_jobs_once_it_m
     scenario_play(forbid_transactions, true);
 }
 
+/* Brokers do not say which record of a batch it was. */
+static bool send_too_much(struct scenario *scenario) {
+    scenario_begin(scenario, 1, true, false);
+    struct worker *worker = scenario_add_worker(scenario, "worker", "");
+    cluster_find_topic(WORLD_RESULTS)->message_bytes_max = 2000;
+    worker_start(worker);
+    for (int i = 0; i < 3; i++) {
+        scenario_send(scenario, 0, 10);
+        account_send_one(scenario->account, 0, JOB_OF_LARGE_RESULT, "large");
+        scenario_send(scenario, 0, 10);
+    }
+    NEED(scenario_await_all(scenario, 10000 + SOON_MS));
+    NEED(scenario_stop(worker, SOON_MS) == 0);
+    return scenario_is_right(scenario) && account_letters_are_right(scenario->account);
+}
+
+TEST(a_result_that_is_too_large_fails_its_own_job_and_no_other) {
+    scenario_play_both(send_too_much);
+}
+
 /* Who is refused at once is told so; who was let in before waits. */
 static bool shut_out(struct scenario *scenario) {
     scenario_begin(scenario, 1, true, false);
@@ -132,6 +152,7 @@ TEST(messages_too_far_behind_a_long_job_wait_for_it_and_are_lost_by_nobody) {
 
 RUN_TESTS_AT_ONCE(T(a_worker_that_may_not_write_its_results_ends_and_answers_the_jobs_once_it_may),
     T(a_worker_that_brokers_do_not_let_in_ends_at_once_but_not_one_that_runs),
+    T(a_result_that_is_too_large_fails_its_own_job_and_no_other),
     T(a_transaction_with_an_unknown_end_is_repeated_only_where_its_commit_was_not_taken),
     T(a_worker_that_is_full_answers_without_a_pause),
     T(messages_too_far_behind_a_long_job_wait_for_it_and_are_lost_by_nobody))

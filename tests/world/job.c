@@ -42,6 +42,9 @@ static const char *const texts[JOB_KINDS] = {
                         "buffers: {x: {data: {u32: [%zu]}},\n"
                         "    y: {bytes: 4, each: true, data: {u32: [1, 0, 1]}}}\n"
                         "steps: [{program: poison, entry: trap, args: [y], grid: [1]}]\n",
+    [JOB_OF_LARGE_RESULT] =
+        "buffers: {x: {data: {f32: [%zu, 1]}}, y: {bytes: 4096}}\n"
+        "steps: [{program: saxpy, args: [{f32: 2}, x, y, {u32: 2}], elements: 2}]\n",
 };
 
 /* NULL: it succeeds. */
@@ -49,7 +52,8 @@ static const char *const errors[JOB_KINDS] = {[JOB_OF_UNKNOWN_PROGRAM] = "unknow
     [JOB_WITHOUT_TIME] = "deadline_exceeded",
     [JOB_UNDECODABLE] = "bad_message",
     [JOB_OF_POISON] = "worker_crash",
-    [JOB_WITH_POISON] = "instances_failed"};
+    [JOB_WITH_POISON] = "instances_failed",
+    [JOB_OF_LARGE_RESULT] = "publish_refused"};
 
 struct slice job_encode(enum job_kind kind, size_t number) {
     char yaml[YAML_SIZE];

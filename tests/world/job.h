@@ -23,6 +23,7 @@ enum job_kind {
     JOB_SENT_BY_CHANCE,                 /* these are */
     JOB_OF_POISON = JOB_SENT_BY_CHANCE, /* ends its executor; its answer is the verdict */
     JOB_WITH_POISON,                    /* an array, one instance of which ends its executor */
+    JOB_OF_LARGE_RESULT,                /* its answer is too large for a topic of 2000 bytes */
     JOB_KINDS
 };
 

@@ -128,7 +128,7 @@ rd_kafka_t *rd_kafka_new(rd_kafka_type_t type, rd_kafka_conf_t *conf, char *why,
     read_settings(client);
     if (type == RD_KAFKA_CONSUMER) kafka_member_begin(client);
     client->outages_told = client->is_stray ? 0 : cluster_outage_count() - kafka_is_down(client);
-    return client;
+    return leaks_note(client, __builtin_return_address(0));
 }
 
 /* What a client has given must come back before it goes: librdkafka would wait for it for ever. */

@@ -186,6 +186,7 @@ static bool ends(const rd_kafka_t *client) {
 static void end_subscription(rd_kafka_t *client) {
     leave(client, client->closing_queue != NULL);
     client->is_closed = client->closing_queue != NULL;
+    if (client->is_closed) (void)leaks_note(client, __builtin_return_address(0));
     client->has_unsubscribed = client->rejoins = false;
 }
 

@@ -177,6 +177,10 @@ static int run(void *context) {
     if (code == ERR_TIMEOUT) return WORKER_IS_LATE;
     connection_fini(&connection);
     state_close(own_state);
+    if (code == ERR_OK && worker->summary != NULL) {
+        worker->summary->ok += summary.ok;
+        worker->summary->errors += summary.errors;
+    }
     if (code == ERR_OK) return has_left_nothing() ? 0 : 1;
     if (code == ERR_IO && err.native == ENOSPC) return WORKER_LACKS_DISK;
     if (worker->tells || (code != ERR_BROKER && code != ERR_NO_MEMORY))

@@ -29,6 +29,11 @@ enum {
 /* What its configuration says; of one that is broken, nothing is read. */
 enum worker_edition { EDITION_FIRST, EDITION_CHANGED, EDITION_BROKEN };
 
+/** What the lives of a worker have told of, each at its end in order. */
+struct worker_summary {
+    uint64_t ok, errors;
+};
+
 struct worker {
     pid_t process;
     const char *state;    /* the path of its state file */
@@ -45,15 +50,16 @@ struct worker {
     bool is_static;       /* it is a member of this name, too */
     bool is_cooperative;  /* its group is, and so are all of that */
     bool reads_latest;    /* auto.offset.reset */
-    uint32_t poll_interval_ms; /* max.poll.interval.ms; 0: the worker's own */
-    uint32_t drain_timeout_ms; /* the same */
-    uint32_t batch_jobs;       /* the same, of batch.jobs */
-    uint32_t jobs_max;         /* limits.jobs_in_flight; 0: more than there are in a world */
-    char faults[128];          /* of its device (cpu_driver/cpu_driver.h) */
-    atomic_bool *stop;         /* in the region */
-    struct board *board;       /* what it counts and shows, also there */
-    bool tells;                /* what it logs, to standard error */
-    const char *log;           /* the path of a file for warnings, instead; NULL: none */
+    uint32_t poll_interval_ms;      /* max.poll.interval.ms; 0: the worker's own */
+    uint32_t drain_timeout_ms;      /* the same */
+    uint32_t batch_jobs;            /* the same, of batch.jobs */
+    uint32_t jobs_max;              /* limits.jobs_in_flight; 0: more than there are in a world */
+    char faults[128];               /* of its device (cpu_driver/cpu_driver.h) */
+    atomic_bool *stop;              /* in the region */
+    struct board *board;            /* what it counts and shows, also there */
+    struct worker_summary *summary; /* there as well; NULL: nobody asks */
+    bool tells;                     /* what it logs, to standard error */
+    const char *log;                /* the path of a file for warnings, instead; NULL: none */
 };
 
 /** What workers read and write; so many partitions of jobs. */

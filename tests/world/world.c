@@ -51,6 +51,7 @@ struct world {
     const struct world_options *options;
     struct account *account;
     struct worker workers[WORKERS_MAX + 1];
+    struct worker_summary *summary; /* of all of them */
     struct {
         unsigned count;
         uint64_t again_ns; /* when it is started again; 0: it was not refused */
@@ -593,6 +594,7 @@ static void begin(struct world *world) {
     snprintf(world->blobs, sizeof world->blobs, "%s/blobs", world->options->folder);
     store_make(world->blobs);
     snprintf(world->log, sizeof world->log, "%s/log", world->options->folder);
+    world->summary = scheduler_alloc(sizeof *world->summary);
     memory_begin();
     disk_begin();
     for (size_t i = 0; i < world->worker_count; i++) {
@@ -613,7 +615,8 @@ static void begin(struct world *world) {
             .tells = world->options->tells,
             .log = !world->options->tells ? world->log : NULL,
             .stop = scheduler_alloc(sizeof *worker->stop),
-            .board = scheduler_alloc(sizeof *worker->board)};
+            .board = scheduler_alloc(sizeof *worker->board),
+            .summary = world->summary};
         snprintf(worker->name, sizeof worker->name, "worker-%zu", i);
         configure(world, worker);
         worker_start(worker);
@@ -658,6 +661,7 @@ static bool await_rest(struct world *world) {
 static bool are_all_told(const struct world *world) {
     size_t counted = boards_count_answers(world->workers, world->worker_count);
     return account_is_all_told(world->account, counted, "boards") &&
+           account_is_summed_up(world->account, world->summary->ok, world->summary->errors) &&
            (!world->workers[0].tells_telemetry ||
                account_is_all_told(world->account, account_count_reported(), "reports"));
 }
