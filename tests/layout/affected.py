@@ -34,7 +34,7 @@ SHOWN_BY = {
     "worker/prepare": ["differential/"],
     "worker/batch": ["differential/", "flow/file"],
     "worker/publish": ["flow/file", "flow/embedded", "flow/kafka_short"],
-    "worker/pipeline": ["world/scenarios", "flow/file", "flow/reload", "flow/spare", "flow/kafka_short", "differential/batched"],
+    "worker/pipeline": ["world/scenarios", "world/answers", "flow/file", "flow/reload", "flow/spare", "flow/kafka_short", "differential/batched"],
     "worker/process": ["flow/supervise"],
     "worker/supervise": ["flow/supervise", "flow/spare", "hardening/H20_"],
     "worker/cli": ["flow/file", "flow/log", "flow/explain", "flow/reload", "flow/embedded", "flow/local"],

@@ -76,7 +76,7 @@ bool account_commits_are_right(struct account *account);
  * all workers have stopped. Tells what is wrong. */
 bool account_is_all_told(const struct account *account, size_t told, const char *by);
 
-/** The same of how many went well, and how many did not. */
+/** Whether so many successes and errors are all that there are, for the same. */
 bool account_is_summed_up(const struct account *account, size_t ok, size_t errors);
 
 /** Of how many answers the reports of telemetry tell. */

@@ -37,7 +37,7 @@ void *leaks_note(void *at, const void *taker) {
     return at;
 }
 
-/* Those behind it move up, so that they are found. */
+/* What stands behind it moves up, so that it is found. */
 void leaks_forget(const void *at) {
     struct held *gone = at != NULL ? find(at) : NULL;
     if (gone == NULL || gone->at == NULL) return;
