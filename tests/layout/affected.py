@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SHOWN_BY = {
     "worker/base": [],
     "worker/settings": ["flow/reload", "cli/"],
-    "worker/broker": ["world/(world|scenarios|(members_)?conformance)$", "flow/kafka_short", "flow/embedded", "flow/local", "flow/file"],
+    "worker/broker": ["world/(world|scenarios|answers|(members_)?conformance)$", "flow/kafka_short", "flow/embedded", "flow/local", "flow/file"],
     "worker/state": ["flow/supervise", "containment/poison$"],
     "worker/job": ["flow/file"],
     "worker/decode": ["schemas/", "fuzz/replay_", "differential/batched"],
