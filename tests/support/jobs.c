@@ -38,6 +38,7 @@ struct slice test_job_bytes(const char *yaml) {
 
 struct decode_limits test_decode_limits(void) {
     return (struct decode_limits){.message_bytes_max = 1 << 20,
+        .long_ms_max = 3600000,
         .arena_bytes_max = 64 << 20,
         .buffers_max = 64,
         .steps_max = 64,

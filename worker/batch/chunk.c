@@ -5,7 +5,10 @@
 
 #include "plan/extent.h"
 
-enum { ALLOWED_TIMES = 4 /* a chunk may take so many times as long as expected, beside a round */ };
+enum {
+    ALLOWED_TIMES = 4, /* a chunk may take so many times as long as expected, beside a round */
+    PART = 8           /* of the time that the job has had */
+};
 
 /* 9 bytes for each instance, and 4 while it is live. */
 static enum err start(struct job *job, uint64_t now_ns, struct error *err) {
@@ -55,8 +58,11 @@ static uint64_t least(uint64_t a, uint64_t b) {
 static uint32_t rounds_of_chunk(
     const struct job *job, const struct long_job *long_job, uint64_t now_ns) {
     if (long_job->round_ns == 0) return 1;
-    uint64_t left_ns = long_job->begun_ns + long_job->time_ms * 1000000 - now_ns;
-    uint64_t rounds = least(CHUNK_MS * 1000000ull, left_ns) / long_job->round_ns;
+    uint64_t had_ns = now_ns - long_job->begun_ns;
+    uint64_t left_ns = long_job->time_ms * 1000000 - had_ns;
+    uint64_t chunk_ns = least(had_ns / PART, CHUNK_MS_MAX * 1000000ull);
+    if (chunk_ns < CHUNK_MS_MIN * 1000000ull) chunk_ns = CHUNK_MS_MIN * 1000000ull;
+    uint64_t rounds = least(chunk_ns, left_ns) / long_job->round_ns;
     rounds = least(rounds, job->repeat - long_job->rounds);
     return rounds > 0 ? (uint32_t)rounds : 1;
 }

@@ -1,8 +1,10 @@
 /**
  * Chunks of a long job (job/long_job.h): how many rounds its next visit to the device runs, and
- * what is known once they have. The first chunk is one round. The others have as many as take
- * CHUNK_MS by the last measured round, so that a stop, a cancel or progress need not wait, and
- * quick jobs come between. The visit after the last chunk reads the outputs.
+ * what is known once they have. The first chunk is one round. The others have as many as take, by
+ * the last measured round, an eighth of the time that the job has had: a chunk costs the device a
+ * pause, and an instance that is done waits for the end of its chunk. CHUNK_MS_MAX bounds it, so
+ * that a stop, a cancel or progress need not wait, and others come between. The visit after the
+ * last chunk reads the outputs.
  *
  * What a kernel computes does not depend on the size of chunks: the job's buffer of flags says
  * after which round an instance was done, and a kernel that runs again on one changes nothing.
@@ -14,7 +16,7 @@
 
 #include "batch/layout.h"
 
-enum { CHUNK_MS = 20 };
+enum { CHUNK_MS_MIN = 1, CHUNK_MS_MAX = 100 };
 
 /** Chooses the rounds of the next visit. ERR_NO_MEMORY, before the first one. */
 MUST_CHECK enum err chunk_begin(struct job *job, uint64_t now_ns, struct error *err);

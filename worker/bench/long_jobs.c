@@ -11,7 +11,7 @@ enum {
     ALL_ROUNDS = 200,  /* that are run of those in which all instances run on; others are as long */
     CPU_INSTANCES = 400, /* a GPU has as many as are asked for */
     CPU_TURNS = 20,
-    CUDA_TURNS = 2000
+    CUDA_TURNS = 3000
 };
 static const double SIGMA = 1.2;
 
@@ -21,7 +21,7 @@ struct long_run {
     uint32_t *lasts; /* by instance */
 };
 
-/* The same numbers in every run: pairs of uniform ones become normal ones (Box and Muller). */
+/* Pairs of uniform numbers become normal ones (Box and Muller), the same in every run. */
 static void draw_lasts(struct long_run *run) {
     uint64_t state = 1;
     for (uint32_t i = 0; i < run->instances; i++) {
