@@ -10,7 +10,12 @@
 
 #include "base/text.h"
 
-/* Escaped. A whole line is at most what a pipe takes in one piece, 4096 bytes. */
+/*
+ * Log lines do without base/json_writer.h: a stream takes memory and locks, which
+ * invariant_broken() must not count on, and each field is cut to a size of its own.
+ *
+ * Sizes are of escaped text. A whole line is at most what a pipe takes in one piece, 4096 bytes.
+ */
 enum { NAME_BYTES = 80, TEXT_BYTES = 600, MESSAGE_BYTES = 1400, LINE_BYTES = 4096 };
 
 _Static_assert(3 * TEXT_BYTES + 3 * NAME_BYTES + MESSAGE_BYTES + 400 < LINE_BYTES,
