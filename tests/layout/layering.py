@@ -26,7 +26,7 @@ LAYERS = {
     "http": ["base"],
     "blobs": ["base", "http/client.h"],
     "metrics": ["base", "broker/sink.h", "broker/source.h", "job", "gpu", "state/crash.h"],
-    "trace": ["base", "broker/delivery.h", "job", "decode/print_json.h", "http/client.h", "metrics/counters.h",
+    "trace": ["base", "broker/delivery.h", "job", "http/client.h", "metrics/counters.h",
               "metrics/report.h", "state/crash.h"],
     "prepare": ["base", "broker/delivery.h", "job", "program", "gpu", "plan", "blobs/blob.h", "blobs/blobs.h"],
     "batch": ["base", "job", "program", "gpu", "plan", "prepare", "blobs/blob.h", "blobs/spool.h", "metrics",
