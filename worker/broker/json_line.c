@@ -4,22 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
-
-static void write_hex(FILE *out, struct slice bytes) {
-    static const char digits[] = "0123456789abcdef";
-    fputs("{\"hex\": \"", out);
-    for (size_t i = 0; i < bytes.size; i++) {
-        putc_unlocked(digits[bytes.data[i] >> 4], out);
-        putc_unlocked(digits[bytes.data[i] & 15], out);
-    }
-    fputs("\"}", out);
-}
-
-static void write_value(FILE *out, struct slice value) {
-    if (slice_is_utf8(value)) text_print_json(value, out);
-    else write_hex(out, value);
-}
+#include "base/json_writer.h"
 
 struct slice json_line_of(const struct record *record) {
     char *line = NULL;
@@ -27,20 +12,20 @@ struct slice json_line_of(const struct record *record) {
     FILE *out = open_memstream(&line, &size);
     if (out == NULL) return slice_of(NULL, 0);
 
-    fputs("{\"headers\": [", out);
+    struct json_writer json = {.out = out, .is_spaced = true};
+    json_object(&json, NULL);
+    json_array(&json, "headers");
     for (size_t i = 0; i < record->header_count; i++) {
-        fputs(i == 0 ? "[" : ", [", out);
-        write_value(out, record->headers[i].name);
-        fputs(", ", out);
-        write_value(out, record->headers[i].value);
-        putc_unlocked(']', out);
+        json_array(&json, NULL);
+        json_bytes(&json, NULL, record->headers[i].name);
+        json_bytes(&json, NULL, record->headers[i].value);
+        json_end(&json);
     }
-    fputs("], \"key\": ", out);
-    if (record->has_key) write_value(out, record->key);
-    else fputs("null", out);
-    fputs(", \"payload\": ", out);
-    write_value(out, record->payload);
-    fputs("}\n", out);
+    json_end(&json);
+    if (record->has_key) json_bytes(&json, "key", record->key);
+    else json_null(&json, "key");
+    json_bytes(&json, "payload", record->payload);
+    json_end_line(&json);
 
     bool is_whole = !ferror(out);
     if (fclose(out) == 0 && is_whole) return slice_of(line, size);

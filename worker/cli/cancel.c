@@ -2,11 +2,11 @@
 
 #include <inttypes.h>
 
+#include "base/json_writer.h"
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "cli/sender.h"
 #include "decode/control_message.h"
-#include "settings/quote.h"
 
 static const char about[] = "Tells all workers, on topics.control, not to run the jobs with these "
                             "ids. A job that still waits,\n"
@@ -40,9 +40,11 @@ static void print_sums(
         printf("%s %" PRIu64 " on %s\n", done, count, topic);
         return;
     }
-    printf("{\"%s\":%" PRIu64 ",\"topic\":", done, count);
-    quote_json(topic, stdout);
-    printf("}\n");
+    struct json_writer json = {.out = stdout};
+    json_object(&json, NULL);
+    json_uint(&json, done, count);
+    json_text(&json, "topic", topic);
+    json_end_line(&json);
 }
 
 static int cancel(

@@ -1,11 +1,11 @@
 /* gpu-worker check: reports everything that is wrong with a configuration and its programs. */
 #include <stdio.h>
 
+#include "base/json_writer.h"
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "pipeline/connect.h"
 #include "pipeline/fitness.h"
-#include "settings/quote.h"
 #include "settings/settings.h"
 
 static const char about[] =
@@ -32,19 +32,20 @@ static int check_connection(const struct settings *settings, struct problems *ke
 }
 
 static void print_json(const char *config, size_t programs, const struct problems *problems) {
-    printf("{\"ok\":%s,\"config\":", problems_any(problems) ? "false" : "true");
-    quote_json(config, stdout);
-    printf(",\"programs\":%zu,\"problems\":[", programs);
+    struct json_writer json = {.out = stdout};
+    json_object(&json, NULL);
+    json_bool(&json, "ok", !problems_any(problems));
+    json_text(&json, "config", config);
+    json_uint(&json, "programs", programs);
+    json_array(&json, "problems");
     for (size_t i = 0; i < problems->count; i++) {
-        printf("%s{\"where\":", i > 0 ? "," : "");
-        quote_json(problems->items[i].where, stdout);
-        printf(",\"what\":");
-        quote_json(problems->items[i].what, stdout);
-        printf(",\"fix\":");
-        quote_json(problems->items[i].fix, stdout);
-        printf("}");
+        json_object(&json, NULL);
+        json_text(&json, "where", problems->items[i].where);
+        json_text(&json, "what", problems->items[i].what);
+        json_text(&json, "fix", problems->items[i].fix);
+        json_end(&json);
     }
-    printf("]}\n");
+    json_end_line(&json);
 }
 
 static int check(const char *config, const char *programs, bool connect, bool is_json) {

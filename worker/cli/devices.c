@@ -2,10 +2,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/json_writer.h"
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "pipeline/devices.h"
-#include "settings/quote.h"
 
 static const char about[] =
     "Lists the devices that the driver shows, one on each line: number, UUID, known fault (-: "
@@ -28,23 +28,24 @@ static void print_line(const struct device_info *device) {
         device->name, or_dash(node), or_dash(device->locality.cpus));
 }
 
-/* An empty text is null. */
-static void print_text(const char *key, const char *text) {
-    printf(", \"%s\": ", key);
-    if (text[0] != 0) quote_json(text, stdout);
-    else printf("null");
+static void write_text(struct json_writer *json, const char *key, const char *text) {
+    if (text[0] != 0) json_text(json, key, text);
+    else json_null(json, key);
 }
 
+/* What is not known is null. */
 static void print_json(const struct device_info *device) {
-    printf("{\"device\": %" PRIu32, device->index);
-    print_text("uuid", device->uuid);
-    print_text("name", device->name);
-    print_text("fault", device->fault);
-    print_text("pci", device->pci);
-    if (device->locality.node >= 0) printf(", \"numa_node\": %" PRId32, device->locality.node);
-    else printf(", \"numa_node\": null");
-    print_text("cpus", device->locality.cpus);
-    printf("}\n");
+    struct json_writer json = {.out = stdout, .is_spaced = true};
+    json_object(&json, NULL);
+    json_uint(&json, "device", device->index);
+    write_text(&json, "uuid", device->uuid);
+    write_text(&json, "name", device->name);
+    write_text(&json, "fault", device->fault);
+    write_text(&json, "pci", device->pci);
+    if (device->locality.node >= 0) json_int(&json, "numa_node", device->locality.node);
+    else json_null(&json, "numa_node");
+    write_text(&json, "cpus", device->locality.cpus);
+    json_end_line(&json);
 }
 
 static int list(const struct settings *settings, const char *command, bool is_json) {

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/json_writer.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/findings.h"
@@ -13,7 +14,6 @@
 #include "cli/options.h"
 #include "cli/status_document.h"
 #include "cli/when.h"
-#include "settings/quote.h"
 
 static const char about[] =
     "Says where the job with this id is, or what became of it: its message, its result, dead\n"
@@ -263,57 +263,62 @@ static void explain(struct explanation *explanation) {
 
 /* ---- output ---- */
 
-static void print_place(const struct place *place) {
-    printf("\"id\":");
-    quote_json(place->id, stdout);
-    printf(",\"topic\":");
-    quote_json(place->topic, stdout);
-    printf(",\"partition\":%" PRId32 ",\"offset\":%" PRId64 ",\"unix_ms\":%" PRIu64,
-        place->partition, place->offset, place->unix_ms);
+static void write_place(struct json_writer *json, const struct place *place) {
+    json_text(json, "id", place->id);
+    json_text(json, "topic", place->topic);
+    json_int(json, "partition", place->partition);
+    json_int(json, "offset", place->offset);
+    json_uint(json, "unix_ms", place->unix_ms);
 }
 
-static void print_field(const char *name, const char *text) {
-    printf(",\"%s\":", name);
-    quote_json(text, stdout);
+static void write_jobs(struct json_writer *json, const struct findings *findings) {
+    json_array(json, "jobs");
+    for (size_t i = 0; i < kept(findings->job_count); i++) {
+        json_object(json, NULL);
+        write_place(json, &findings->jobs[i].place);
+        json_text(json, "program", findings->jobs[i].program);
+        json_text(json, "reply_to", findings->jobs[i].reply_to);
+        json_end(json);
+    }
+    json_end(json);
+}
+
+static void write_answers(struct json_writer *json, const struct findings *findings) {
+    json_array(json, "answers");
+    for (size_t i = 0; i < kept(findings->answer_count); i++) {
+        const struct found_answer *answer = &findings->answers[i];
+        json_object(json, NULL);
+        write_place(json, &answer->place);
+        json_text(json, "source", answer->source);
+        json_text(json, "code", answer->is_ok ? err_code(ERR_OK) : answer->code);
+        json_text(json, "message", answer->message);
+        json_text(json, "fix", answer->fix);
+        json_text(json, "retry", answer->retry);
+        json_bool(json, "is_dead_letter", answer->is_dead_letter);
+        json_end(json);
+    }
+    json_end(json);
 }
 
 static void print_json(const struct explanation *explanation) {
     const struct findings *findings = explanation->findings;
-    printf("{\"id\":");
-    quote_json(findings->asked, stdout);
-    print_field("verdict", verdict_names[explanation->verdict]);
-    printf(",\"sentences\":[");
-    for (size_t i = 0; i < explanation->count; i++) {
-        if (i > 0) printf(",");
-        quote_json(explanation->sentences[i], stdout);
-    }
-    printf("],\"jobs\":[");
-    for (size_t i = 0; i < kept(findings->job_count); i++) {
-        printf("%s{", i > 0 ? "," : "");
-        print_place(&findings->jobs[i].place);
-        print_field("program", findings->jobs[i].program);
-        print_field("reply_to", findings->jobs[i].reply_to);
-        printf("}");
-    }
-    printf("],\"answers\":[");
-    for (size_t i = 0; i < kept(findings->answer_count); i++) {
-        const struct found_answer *answer = &findings->answers[i];
-        printf("%s{", i > 0 ? "," : "");
-        print_place(&answer->place);
-        print_field("source", answer->source);
-        print_field("code", answer->is_ok ? err_code(ERR_OK) : answer->code);
-        print_field("message", answer->message);
-        print_field("fix", answer->fix);
-        print_field("retry", answer->retry);
-        printf(",\"is_dead_letter\":%s}", answer->is_dead_letter ? "true" : "false");
-    }
-    printf("],\"cancels\":[");
+    struct json_writer json = {.out = stdout};
+    json_object(&json, NULL);
+    json_text(&json, "id", findings->asked);
+    json_text(&json, "verdict", verdict_names[explanation->verdict]);
+    json_array(&json, "sentences");
+    for (size_t i = 0; i < explanation->count; i++)
+        json_text(&json, NULL, explanation->sentences[i]);
+    json_end(&json);
+    write_jobs(&json, findings);
+    write_answers(&json, findings);
+    json_array(&json, "cancels");
     for (size_t i = 0; i < kept(findings->cancel_count); i++) {
-        printf("%s{", i > 0 ? "," : "");
-        print_place(&findings->cancels[i]);
-        printf("}");
+        json_object(&json, NULL);
+        write_place(&json, &findings->cancels[i]);
+        json_end(&json);
     }
-    printf("]}\n");
+    json_end_line(&json);
 }
 
 static void print(const struct explanation *explanation, bool is_json) {

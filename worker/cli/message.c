@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/json_writer.h"
 #include "decode/print.h"
 #include "decode/print_json.h"
 
@@ -27,24 +28,24 @@ static void print_as_yaml(const struct delivery *delivery) {
 
 static void print_as_json(const struct delivery *delivery) {
     const struct position *position = &delivery->position;
-    printf("{\"topic\": ");
-    print_text_json(slice_of_text(position->topic), stdout);
-    printf(", \"partition\": %" PRId32 ", \"offset\": %" PRId64 ", \"published_ms\": %" PRIu64
-           ", \"key\": ",
-        position->partition, position->offset, position->published_unix_ms);
-    if (delivery->has_key) print_text_json(delivery->key, stdout);
-    else printf("null");
-    printf(", \"headers\": [");
+    struct json_writer json = {.out = stdout, .is_spaced = true};
+    json_object(&json, NULL);
+    json_bytes(&json, "topic", slice_of_text(position->topic));
+    json_int(&json, "partition", position->partition);
+    json_int(&json, "offset", position->offset);
+    json_uint(&json, "published_ms", position->published_unix_ms);
+    if (delivery->has_key) json_bytes(&json, "key", delivery->key);
+    else json_null(&json, "key");
+    json_array(&json, "headers");
     for (size_t i = 0; i < delivery->header_count; i++) {
-        printf(i == 0 ? "[" : ", [");
-        print_text_json(delivery->headers[i].name, stdout);
-        printf(", ");
-        print_text_json(delivery->headers[i].value, stdout);
-        printf("]");
+        json_array(&json, NULL);
+        json_bytes(&json, NULL, delivery->headers[i].name);
+        json_bytes(&json, NULL, delivery->headers[i].value);
+        json_end(&json);
     }
-    printf("], \"message\": ");
-    print_message_json(delivery->payload, stdout);
-    printf("}\n");
+    json_end(&json);
+    print_message_json(delivery->payload, json_value(&json, "message"));
+    json_end_line(&json);
 }
 
 void message_print(const struct delivery *delivery, bool is_json) {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/json_writer.h"
 #include "base/signals.h"
 #include "broker/dead_letter.h"
 #include "cli/cli.h"
@@ -12,9 +13,7 @@
 #include "cli/sender.h"
 #include "cli/when.h"
 #include "decode/print.h"
-#include "decode/print_json.h"
 #include "pipeline/connect.h"
-#include "settings/quote.h"
 
 static const char about[] =
     "Sends dead letters back to the job topic that they came from, with their own bytes, key "
@@ -139,13 +138,12 @@ static void print_job(
         printf(": to %s\n", topic);
         return;
     }
-    printf("{\"id\":");
-    print_text_json(letter->id, stdout);
-    printf(",\"code\":");
-    print_text_json(letter->code, stdout);
-    printf(",\"topic\":");
-    quote_json(topic, stdout);
-    printf("}\n");
+    struct json_writer json = {.out = stdout};
+    json_object(&json, NULL);
+    json_bytes(&json, "id", letter->id);
+    json_bytes(&json, "code", letter->code);
+    json_text(&json, "topic", topic);
+    json_end_line(&json);
 }
 
 static enum err send_job(struct replay *replay, const struct delivery *delivery,
@@ -230,15 +228,22 @@ static enum err read_file(struct replay *replay, struct error *err) {
 }
 
 static void print_summary(const struct replay *replay) {
-    uint64_t sent = replay->sender != NULL ? sender_sent_count(replay->sender) : replay->chosen;
-    printf(replay->arguments->is_json ? "{\"%s\":%" PRIu64 ",\"read\":%" PRIu64
-                                        ",\"skipped\":%" PRIu64 ",\"not_taken\":%" PRIu64 "}\n"
-                                      : "%s %" PRIu64 " of %" PRIu64 " dead letters; %" PRIu64
-                                        " skipped, %" PRIu64 " not taken by the brokers\n",
-        replay->sender != NULL       ? "replayed"
-        : replay->arguments->is_json ? "would_replay"
-                                     : "would replay",
-        sent, replay->read, replay->skipped, replay->chosen - sent);
+    bool is_sent = replay->sender != NULL;
+    uint64_t sent = is_sent ? sender_sent_count(replay->sender) : replay->chosen;
+    if (!replay->arguments->is_json) {
+        printf("%s %" PRIu64 " of %" PRIu64 " dead letters; %" PRIu64 " skipped, %" PRIu64
+               " not taken by the brokers\n",
+            is_sent ? "replayed" : "would replay", sent, replay->read, replay->skipped,
+            replay->chosen - sent);
+        return;
+    }
+    struct json_writer json = {.out = stdout};
+    json_object(&json, NULL);
+    json_uint(&json, is_sent ? "replayed" : "would_replay", sent);
+    json_uint(&json, "read", replay->read);
+    json_uint(&json, "skipped", replay->skipped);
+    json_uint(&json, "not_taken", replay->chosen - sent);
+    json_end_line(&json);
 }
 
 static int replay(const struct settings *settings, const struct replay_arguments *arguments) {

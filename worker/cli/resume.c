@@ -8,13 +8,12 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/json_writer.h"
 #include "base/number.h"
 #include "cli/cli.h"
 #include "cli/options.h"
-#include "decode/print_json.h"
 #include "quarantine/fetches.h"
 #include "quarantine/suspensions.h"
-#include "settings/quote.h"
 
 static const char about[] = "Shows the keys and programs that the executors of this machine "
                             "refuse, since too many of their\n"
@@ -43,11 +42,13 @@ static int count_of(const struct wish *wish) {
     return (wish->key != NULL) + (wish->program != NULL) + (wish->partition != NULL) + wish->is_all;
 }
 
-/* One JSON object a line, begun; the caller ends it. */
-static void begin_json(const struct listing *listing, const char *kind, const char *name) {
-    printf("{\"state\":");
-    quote_json(listing->path, stdout);
-    printf(",\"kind\":\"%s\",\"%s\":", kind, name);
+/* One JSON object a line, begun. */
+static struct json_writer begin_json(const struct listing *listing, const char *kind) {
+    struct json_writer json = {.out = stdout};
+    json_object(&json, NULL);
+    json_text(&json, "state", listing->path);
+    json_text(&json, "kind", kind);
+    return json;
 }
 
 /* Names come from senders: characters that are not plain text are written as \xNN. */
@@ -63,9 +64,10 @@ static void print_one(void *context, const struct suspension *suspension) {
     const struct listing *listing = context;
     const char *kind = suspension->kind == SUSPENSION_KEY ? "key" : "program";
     if (listing->is_json) {
-        begin_json(listing, kind, "name");
-        print_text_json(suspension->name, stdout);
-        printf(",\"until_unix_ms\":%" PRIu64 "}\n", suspension->until_ms);
+        struct json_writer json = begin_json(listing, kind);
+        json_bytes(&json, "name", suspension->name);
+        json_uint(&json, "until_unix_ms", suspension->until_ms);
+        json_end_line(&json);
         return;
     }
     time_t until = (time_t)(suspension->until_ms / 1000);
@@ -80,9 +82,11 @@ static void print_one(void *context, const struct suspension *suspension) {
 static void print_aside(void *context, const char *topic, int32_t partition, int64_t offset) {
     const struct listing *listing = context;
     if (listing->is_json) {
-        begin_json(listing, "partition", "topic");
-        quote_json(topic, stdout);
-        printf(",\"partition\":%" PRId32 ",\"offset\":%" PRId64 "}\n", partition, offset);
+        struct json_writer json = begin_json(listing, "partition");
+        json_text(&json, "topic", topic);
+        json_int(&json, "partition", partition);
+        json_int(&json, "offset", offset);
+        json_end_line(&json);
         return;
     }
     printf("%s\tpartition\t%s/%" PRId32 "\toffset %" PRId64 "\n", listing->path, topic, partition,
@@ -132,6 +136,17 @@ static enum err resume_file(
     return ERR_OK;
 }
 
+static void print_ended(size_t count, bool is_json) {
+    if (!is_json) {
+        printf("ended %zu\n", count);
+        return;
+    }
+    struct json_writer json = {.out = stdout};
+    json_object(&json, NULL);
+    json_uint(&json, "ended", count);
+    json_end_line(&json);
+}
+
 static int resume(const struct settings *settings, const struct wish *wish) {
     char *folder = settings_state_dir(settings), *pattern = NULL;
     if (folder == NULL || asprintf(&pattern, "%s/gpu*.state", folder) < 0) {
@@ -150,8 +165,7 @@ static int resume(const struct settings *settings, const struct wish *wish) {
     if (found != 0)
         ret = cli_fail(
             CLI_FAILED, "resume", "no executor has a state file in %s; see state.dir", folder);
-    else if (code == ERR_OK && count_of(wish) > 0)
-        printf(wish->is_json ? "{\"ended\":%zu}\n" : "ended %zu\n", lifted);
+    else if (code == ERR_OK && count_of(wish) > 0) print_ended(lifted, wish->is_json);
     free(pattern);
     free(folder);
     return ret;

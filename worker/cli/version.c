@@ -1,11 +1,11 @@
 /* gpu-worker version: prints what this binary was built from, and what it can do. */
 #include <stdio.h>
 
+#include "base/json_writer.h"
 #include "broker/version.h"
 #include "cli/cli.h"
 #include "cli/commit.h"
 #include "cli/options.h"
-#include "settings/quote.h"
 
 static const char about[] =
     "Prints the version, the commit, how it was built, and its features: the drivers, librdkafka\n"
@@ -22,20 +22,24 @@ static const char about[] =
 #define BUILD (GPU_WORKER_BUILD_TYPE[0] != 0 ? GPU_WORKER_BUILD_TYPE : "none")
 
 static void print_json(const struct broker_version *librdkafka) {
-    printf("{\"version\":");
-    quote_json(GPU_WORKER_VERSION, stdout);
-    printf(",\"commit\":");
-    quote_json(GPU_WORKER_COMMIT, stdout);
-    printf(",\"build\":");
-    quote_json(BUILD, stdout);
-    printf(",\"compiler\":");
-    quote_json(COMPILER, stdout);
-    printf(",\"drivers\":[\"cuda\",\"cpu\"],\"cuda_h\":\"%d.%d\",\"librdkafka\":{\"loaded\":",
-        GPU_WORKER_CUDA_VERSION / 1000, GPU_WORKER_CUDA_VERSION % 1000 / 10);
-    quote_json(librdkafka->loaded, stdout);
-    printf(",\"built\":");
-    quote_json(librdkafka->built, stdout);
-    printf("}}\n");
+    struct json_writer json = {.out = stdout};
+    char cuda_h[16];
+    snprintf(cuda_h, sizeof cuda_h, "%d.%d", GPU_WORKER_CUDA_VERSION / 1000,
+        GPU_WORKER_CUDA_VERSION % 1000 / 10);
+    json_object(&json, NULL);
+    json_text(&json, "version", GPU_WORKER_VERSION);
+    json_text(&json, "commit", GPU_WORKER_COMMIT);
+    json_text(&json, "build", BUILD);
+    json_text(&json, "compiler", COMPILER);
+    json_array(&json, "drivers");
+    json_text(&json, NULL, "cuda");
+    json_text(&json, NULL, "cpu");
+    json_end(&json);
+    json_text(&json, "cuda_h", cuda_h);
+    json_object(&json, "librdkafka");
+    json_text(&json, "loaded", librdkafka->loaded);
+    json_text(&json, "built", librdkafka->built);
+    json_end_line(&json);
 }
 
 int command_version(int argc, char **argv) {

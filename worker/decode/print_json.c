@@ -2,43 +2,35 @@
 
 #include <inttypes.h>
 
-#include "base/text.h"
+#include "base/json_writer.h"
 #include "base/wire.h"
 #include "decode/number_text.h"
 
 static const struct number_words json_words = {"\"NaN\"", "\"Infinity\"", "\"-Infinity\""};
 
-static void print_hex(struct slice bytes, FILE *out) {
-    fputs("{\"hex\": \"", out);
-    for (size_t i = 0; i < bytes.size; i++) fprintf(out, "%02x", bytes.data[i]);
-    fputs("\"}", out);
-}
+_Static_assert(
+    WIRE_DEPTH_MAX + 2 < JSON_DEPTH_MAX, "the deepest message has its numbers in a list");
 
-void print_text_json(struct slice text, FILE *out) {
-    if (slice_is_utf8(text)) text_print_json(text, out);
-    else print_hex(text, out);
-}
-
-static void print_binary(struct slice data, enum datatype type, FILE *out) {
+static void print_binary(struct json_writer *json, struct slice data, enum datatype type) {
     size_t width = type == DATATYPE_NONE ? 0 : datatype_bytes(type);
     if (width == 0 || data.size % width != 0) {
-        print_hex(data, out);
+        json_hex(json, NULL, data);
         return;
     }
-    fprintf(out, "{\"%s\": [", number_form(type));
-    for (size_t i = 0; i < data.size; i += width) {
-        if (i > 0) fputs(", ", out);
-        number_print_element(out, type, data.data + i, &json_words);
-    }
-    fputs("]}", out);
+    json_object(json, NULL);
+    json_array(json, number_form(type));
+    for (size_t i = 0; i < data.size; i += width)
+        number_print_element(json_value(json, NULL), type, data.data + i, &json_words);
+    json_end(json);
+    json_end(json);
 }
 
 /* Keys of JSON are strings; no message of ours has others. */
-static void print_key(const struct wire_value *key, FILE *out) {
-    if (key->type == WIRE_TEXT && slice_is_utf8(wire_slice(key)))
-        text_print_json(wire_slice(key), out);
-    else if (key->type == WIRE_UINT) fprintf(out, "\"%" PRIu64 "\"", key->uint);
-    else fputs("\"?\"", out);
+static void print_key(struct json_writer *json, const struct wire_value *key) {
+    char number[24] = "?";
+    if (key->type == WIRE_UINT) snprintf(number, sizeof number, "%" PRIu64, key->uint);
+    bool is_text = key->type == WIRE_TEXT && slice_is_utf8(wire_slice(key));
+    json_key(json, is_text ? wire_slice(key) : slice_of_text(number));
 }
 
 static enum datatype datatype_of(const struct wire_value *map) {
@@ -53,56 +45,56 @@ static enum datatype datatype_of(const struct wire_value *map) {
     return DATATYPE_NONE;
 }
 
-static void print_value(const struct wire_value *value, enum datatype type, FILE *out);
+static void print_value(
+    struct json_writer *json, const struct wire_value *value, enum datatype type);
 
-static void print_array(const struct wire_value *array, enum datatype type, FILE *out) {
+static void print_array(
+    struct json_writer *json, const struct wire_value *array, enum datatype type) {
     const struct wire_value *item = array + 1;
-    fputc('[', out);
-    for (uint32_t i = 0; i < array->count; i++, item = wire_next(item)) {
-        if (i > 0) fputs(", ", out);
-        print_value(item, type, out);
-    }
-    fputc(']', out);
+    json_array(json, NULL);
+    for (uint32_t i = 0; i < array->count; i++, item = wire_next(item))
+        print_value(json, item, type);
+    json_end(json);
 }
 
 /* A datatype holds for the data of its map, and for what is nested in it: init, writes. */
-static void print_map(const struct wire_value *map, enum datatype type, FILE *out) {
+static void print_map(struct json_writer *json, const struct wire_value *map, enum datatype type) {
     enum datatype own = datatype_of(map);
     const struct wire_value *key = map + 1;
-    fputc('{', out);
+    json_object(json, NULL);
     for (uint32_t i = 0; i < map->count; i++) {
         const struct wire_value *value = wire_next(key);
-        if (i > 0) fputs(", ", out);
-        print_key(key, out);
-        fputs(": ", out);
-        print_value(value, own != DATATYPE_NONE ? own : type, out);
+        print_key(json, key);
+        print_value(json, value, own != DATATYPE_NONE ? own : type);
         key = wire_next(value);
     }
-    fputc('}', out);
+    json_end(json);
 }
 
 /* wire_read() bounds the depth. */
-static void print_value(const struct wire_value *value, enum datatype type, FILE *out) {
+static void print_value(
+    struct json_writer *json, const struct wire_value *value, enum datatype type) {
     switch (value->type) {
-    case WIRE_NIL: fputs("null", out); break;
-    case WIRE_BOOL: fputs(value->boolean ? "true" : "false", out); break;
-    case WIRE_UINT: fprintf(out, "%" PRIu64, value->uint); break;
-    case WIRE_INT: fprintf(out, "%" PRId64, value->integer); break;
-    case WIRE_FLOAT: number_print(out, value->number, false, &json_words); break;
-    case WIRE_TEXT: print_text_json(wire_slice(value), out); break;
-    case WIRE_BINARY: print_binary(wire_slice(value), type, out); break;
-    case WIRE_ARRAY: print_array(value, type, out); break;
-    case WIRE_MAP: print_map(value, type, out); break;
+    case WIRE_NIL: json_null(json, NULL); break;
+    case WIRE_BOOL: json_bool(json, NULL, value->boolean); break;
+    case WIRE_UINT: json_uint(json, NULL, value->uint); break;
+    case WIRE_INT: json_int(json, NULL, value->integer); break;
+    case WIRE_FLOAT: number_print(json_value(json, NULL), value->number, false, &json_words); break;
+    case WIRE_TEXT: json_bytes(json, NULL, wire_slice(value)); break;
+    case WIRE_BINARY: print_binary(json, wire_slice(value), type); break;
+    case WIRE_ARRAY: print_array(json, value, type); break;
+    case WIRE_MAP: print_map(json, value, type); break;
     }
 }
 
 void print_message_json(struct slice payload, FILE *out) {
+    struct json_writer json = {.out = out, .is_spaced = true};
     struct wire_values values;
     struct error err;
     if (wire_read(payload, SIZE_MAX, &values, &err) != ERR_OK) {
-        print_hex(payload, out);
+        json_hex(&json, NULL, payload);
         return;
     }
-    print_value(values.items, DATATYPE_NONE, out);
+    print_value(&json, values.items, DATATYPE_NONE);
     wire_values_fini(&values);
 }

@@ -13,7 +13,4 @@
 /** Without a newline. What is no msgpack is {"hex": ...}. */
 void print_message_json(struct slice payload, FILE *out);
 
-/** A string; {"hex": ...} where `text` is not UTF-8. */
-void print_text_json(struct slice text, FILE *out);
-
 #endif
