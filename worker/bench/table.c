@@ -6,6 +6,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/json_writer.h"
+
+static struct json_writer row; /* while one is printed, with --json */
+
 static int compare(const void *a, const void *b) {
     double left = *(const double *)a, right = *(const double *)b;
     return (left > right) - (left < right);
@@ -33,29 +37,38 @@ void bench_head(const struct bench_table *table, const char *const *names, size_
     printf("|\n");
 }
 
+static void begin_json(const struct bench_table *table, const char *work) {
+    row = (struct json_writer){.out = stdout, .is_spaced = true};
+    json_object(&row, NULL);
+    json_text(&row, "bench", table->bench);
+    json_text(&row, "driver", table->settings->driver == DRIVER_CPU ? "cpu" : "cuda");
+    json_int(&row, "processors", sysconf(_SC_NPROCESSORS_ONLN));
+    json_uint(&row, "rounds", table->rounds);
+    json_text(&row, "work", work);
+}
+
 void bench_row_begin(const struct bench_table *table, const char *work) {
-    if (table->is_json)
-        printf("{\"bench\": \"%s\", \"driver\": \"%s\", \"processors\": %ld, \"rounds\": %u, "
-               "\"work\": \"%s\"",
-            table->bench, table->settings->driver == DRIVER_CPU ? "cpu" : "cuda",
-            sysconf(_SC_NPROCESSORS_ONLN), table->rounds, work);
+    if (table->is_json) begin_json(table, work);
     else printf("| %s ", work);
 }
 
 void bench_row_end(const struct bench_table *table) {
-    printf(table->is_json ? "}\n" : "|\n");
+    if (table->is_json) json_end_line(&row);
+    else printf("|\n");
     fflush(stdout);
 }
 
 void bench_count(const struct bench_table *table, const char *key, uint64_t value) {
-    if (table->is_json) printf(", \"%s\": %" PRIu64, key, value);
+    if (table->is_json) json_uint(&row, key, value);
     else printf("| %" PRIu64 " ", value);
 }
 
-static void print_json(struct bench_figure figure, const struct bench_spread *spread) {
-    printf(", \"%s\": {\"least\": %.*f, \"median\": %.*f, \"most\": %.*f}", figure.key,
-        figure.decimals, spread->least, figure.decimals, spread->median, figure.decimals,
-        spread->most);
+static void write_figure(struct bench_figure figure, const struct bench_spread *spread) {
+    json_object(&row, figure.key);
+    fprintf(json_value(&row, "least"), "%.*f", figure.decimals, spread->least);
+    fprintf(json_value(&row, "median"), "%.*f", figure.decimals, spread->median);
+    fprintf(json_value(&row, "most"), "%.*f", figure.decimals, spread->most);
+    json_end(&row);
 }
 
 static const char *unit_of(struct bench_figure figure) {
@@ -64,7 +77,7 @@ static const char *unit_of(struct bench_figure figure) {
 
 void bench_median(const struct bench_table *table, struct bench_figure figure,
     const struct bench_spread *spread) {
-    if (table->is_json) print_json(figure, spread);
+    if (table->is_json) write_figure(figure, spread);
     else printf("| %.*f%s ", figure.decimals, spread->median, unit_of(figure));
 }
 

@@ -39,7 +39,7 @@ __attribute__((format(printf, 2, 3))) void bench_note(
 /** The table's head, with `count` names. Nothing in JSON. */
 void bench_head(const struct bench_table *table, const char *const *names, size_t count);
 
-/** A row: its begin, a cell for each name of the head, its end. `work` must not need escaping. */
+/** A row: its begin, a cell for each name of the head, its end. */
 void bench_row_begin(const struct bench_table *table, const char *work);
 void bench_row_end(const struct bench_table *table);
 
