@@ -1,5 +1,6 @@
 #include "base/text.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* How many bytes a character has that begins with `first`; 1 if none begins so. */
@@ -81,18 +82,4 @@ void text_tame(char *text) {
         left.size -= size > 0 ? size : 1;
     }
     *to = 0;
-}
-
-void text_print_json(struct slice text, FILE *out) {
-    unsigned number;
-    putc_unlocked('"', out);
-    for (size_t i = 0; i < text.size;) {
-        size_t size = text_hazard(slice_of(text.data + i, text.size - i), &number);
-        int c = text.data[i];
-        if (size == 0 && (c == '"' || c == '\\')) putc_unlocked('\\', out);
-        if (size > 0) fprintf(out, "\\u%04x", number);
-        else putc_unlocked(c, out);
-        i += size > 0 ? size : 1;
-    }
-    putc_unlocked('"', out);
 }

@@ -9,7 +9,6 @@
 
 #include <stdarg.h>
 #include <stddef.h>
-#include <stdio.h>
 
 #include "base/slice.h"
 
@@ -40,8 +39,5 @@ size_t text_hazard(struct slice text, unsigned *ret_number);
 
 /** Replaces each such character by a '?', in place. */
 void text_tame(char *text);
-
-/** Writes `text`, which is UTF-8, as a string of JSON, with numbers for such characters. */
-void text_print_json(struct slice text, FILE *out);
 
 #endif

@@ -1,9 +1,7 @@
 /* The settings as YAML, as JSON Schema and as a table for config/README.md, all from setting_table.
  */
-#include <inttypes.h>
-
+#include "base/json_writer.h"
 #include "settings/kafka_keys.h"
-#include "settings/quote.h"
 #include "settings/settings.h"
 #include "settings/table.h"
 #include "settings/value.h"
@@ -72,24 +70,24 @@ static bool is_word(const struct setting *setting, const void *field) {
 }
 
 void settings_print_json(const struct settings *settings, FILE *out) {
+    struct json_writer json = {.out = out, .is_spaced = true};
     const struct section *section = NULL;
-    const char *separator = "{";
+    json_object(&json, NULL);
     for (size_t i = 0; i < setting_count; i++) {
         const struct setting *setting = &setting_table[i];
         const void *field = (const char *)settings + setting->offset;
         if (setting_section(setting) != section) {
-            fprintf(
-                out, "%s, \"%s\": ", section != NULL ? "}" : "", setting_section(setting)->name);
+            if (section != NULL) json_end(&json);
             section = setting_section(setting);
-            separator = "{";
+            json_object(&json, section->name);
         }
+        json_value(&json, setting_key(setting));
         const char *quote = is_word(setting, field) ? "\"" : "";
-        fprintf(out, "%s\"%s\": %s", separator, setting_key(setting), quote);
+        fputs(quote, out);
         value_print(setting, field, out);
         fputs(quote, out);
-        separator = ", ";
     }
-    fputs("}}\n", out);
+    json_end_line(&json);
 }
 
 void settings_print_defaults(FILE *out) {
@@ -110,127 +108,169 @@ static bool fallback_is_json(const struct setting *setting) {
            setting->type == SETTING_MAP;
 }
 
-static void print_names(const char *const *names, FILE *out) {
-    fputc('[', out);
-    for (size_t i = 0; names[i] != NULL; i++) {
-        if (i > 0) fputs(", ", out);
-        quote_json(names[i], out);
-    }
-    fputc(']', out);
+/* ---- the schema ---- */
+
+static void write_ref(struct json_writer *json, const char *definition) {
+    char path[32];
+    snprintf(path, sizeof path, "#/$defs/%s", definition);
+    json_text(json, "$ref", path);
 }
 
-static void print_refused_keys(FILE *out) {
-    fputc('[', out);
-    for (size_t i = 0; i < kafka_refusal_count; i++) {
-        if (i > 0) fputs(", ", out);
-        quote_json(kafka_refusals[i].key, out);
-    }
-    fputc(']', out);
+static void write_ref_object(struct json_writer *json, const char *key, const char *definition) {
+    json_object(json, key);
+    write_ref(json, definition);
+    json_end(json);
 }
 
-/* Prints the keywords that say which values are valid. */
-static void print_constraint(const struct setting *setting, FILE *out) {
+static void write_range(struct json_writer *json, const struct setting *setting) {
+    json_uint(json, "minimum", setting->min);
+    json_uint(json, "maximum", setting->max);
+}
+
+/* Ends what "anyOf" has listed: any of it may be a variable instead. */
+static void end_any_of(struct json_writer *json) {
+    write_ref_object(json, NULL, "variable");
+    json_end(json);
+}
+
+static void write_list(struct json_writer *json, const struct setting *setting) {
+    json_text(json, "type", "array");
+    write_ref_object(json, "items", "text");
+    json_uint(json, "minItems", setting->min);
+}
+
+static void write_nullable_object(struct json_writer *json) {
+    json_array(json, "type");
+    json_text(json, NULL, "object");
+    json_text(json, NULL, "null");
+    json_end(json);
+}
+
+static void write_map(struct json_writer *json) {
+    write_nullable_object(json);
+    write_ref_object(json, "additionalProperties", "text");
+    json_object(json, "propertyNames");
+    json_object(json, "not");
+    json_array(json, "enum");
+    for (size_t i = 0; i < kafka_refusal_count; i++) json_text(json, NULL, kafka_refusals[i].key);
+    json_end(json);
+    json_end(json);
+    json_end(json);
+}
+
+/* The keywords that say which values are valid. */
+static void write_constraint(struct json_writer *json, const struct setting *setting) {
     switch (setting->type) {
     case SETTING_UINT:
-        fprintf(out,
-            "\"anyOf\": [{\"type\": \"integer\", \"minimum\": %" PRIu64 ", \"maximum\": %" PRIu64
-            "}, {\"$ref\": \"#/$defs/variable\"}]",
-            setting->min, setting->max);
+        json_array(json, "anyOf");
+        json_object(json, NULL);
+        json_text(json, "type", "integer");
+        write_range(json, setting);
+        json_end(json);
+        end_any_of(json);
         break;
     case SETTING_DURATION:
     case SETTING_SIZE:
-        fprintf(out, "\"$ref\": \"#/$defs/%s\", \"minimum\": %" PRIu64 ", \"maximum\": %" PRIu64,
-            setting->type == SETTING_SIZE ? "size" : "duration", setting->min, setting->max);
+        write_ref(json, setting->type == SETTING_SIZE ? "size" : "duration");
+        write_range(json, setting);
         break;
     case SETTING_ENUM:
-        fputs("\"anyOf\": [{\"enum\": ", out);
-        print_names(setting->names, out);
-        fputs("}, {\"$ref\": \"#/$defs/variable\"}]", out);
+        json_array(json, "anyOf");
+        json_object(json, NULL);
+        json_array(json, "enum");
+        for (size_t i = 0; setting->names[i] != NULL; i++) json_text(json, NULL, setting->names[i]);
+        json_end(json);
+        json_end(json);
+        end_any_of(json);
         break;
     case SETTING_BOOL:
-        fputs("\"anyOf\": [{\"type\": \"boolean\"}, {\"$ref\": \"#/$defs/variable\"}]", out);
+        json_array(json, "anyOf");
+        json_object(json, NULL);
+        json_text(json, "type", "boolean");
+        json_end(json);
+        end_any_of(json);
         break;
     case SETTING_STRING:
-        fprintf(out, "\"$ref\": \"#/$defs/text\", \"minLength\": %" PRIu64, setting->min);
+        write_ref(json, "text");
+        json_uint(json, "minLength", setting->min);
         break;
-    case SETTING_LIST:
-        fprintf(out,
-            "\"type\": \"array\", \"items\": {\"$ref\": \"#/$defs/text\"}, \"minItems\": %" PRIu64,
-            setting->min);
-        break;
+    case SETTING_LIST: write_list(json, setting); break;
     case SETTING_DEVICES:
-        fprintf(out,
-            "\"anyOf\": [{\"const\": \"all\"}, {\"type\": \"array\", \"items\": {\"$ref\": "
-            "\"#/$defs/text\"}, \"minItems\": %" PRIu64 "}]",
-            setting->min);
+        json_array(json, "anyOf");
+        json_object(json, NULL);
+        json_text(json, "const", "all");
+        json_end(json);
+        json_object(json, NULL);
+        write_list(json, setting);
+        json_end(json);
+        json_end(json);
         break;
-    case SETTING_MAP:
-        fputs("\"type\": [\"object\", \"null\"], \"additionalProperties\": {\"$ref\": "
-              "\"#/$defs/text\"}, \"propertyNames\": {\"not\": {\"enum\": ",
-            out);
-        print_refused_keys(out);
-        fputs("}}", out);
-        break;
+    case SETTING_MAP: write_map(json); break;
     }
 }
 
-static void print_property(const struct setting *setting, int indent, FILE *out) {
+static void write_properties(struct json_writer *json, const struct section *section, int indent) {
     char help[HELP_SIZE];
-    fprintf(out, "%*s", indent, "");
-    quote_json(setting_key(setting), out);
-    fputs(": {\"description\": ", out);
-    quote_json(describe(setting, help), out);
-    fputs(", \"default\": ", out);
-    if (fallback_is_json(setting)) fputs(setting->fallback, out);
-    else quote_json(setting->fallback, out);
-    fputs(", ", out);
-    print_constraint(setting, out);
-    fputc('}', out);
-}
-
-static void print_properties(const struct section *section, int indent, FILE *out) {
-    const char *separator = "";
     for (size_t i = 0; i < setting_count; i++) {
-        if (setting_section(&setting_table[i]) != section) continue;
-        fprintf(out, "%s\n", separator);
-        print_property(&setting_table[i], indent, out);
-        separator = ",";
+        const struct setting *setting = &setting_table[i];
+        if (setting_section(setting) != section) continue;
+        json_line(json, indent);
+        json_object(json, setting_key(setting));
+        json_text(json, "description", describe(setting, help));
+        if (fallback_is_json(setting)) fputs(setting->fallback, json_value(json, "default"));
+        else json_text(json, "default", setting->fallback);
+        write_constraint(json, setting);
+        json_end(json);
     }
 }
 
-static void print_section(const struct section *section, FILE *out) {
-    fprintf(out, ",\n    \"%s\": {\"description\": ", section->name);
-    quote_json(section->help, out);
-    fputs(", \"type\": [\"object\", \"null\"], \"additionalProperties\": false, \"properties\": {",
-        out);
-    print_properties(section, 6, out);
-    fputs("\n    }}", out);
+static void write_section(struct json_writer *json, const struct section *section) {
+    json_line(json, 4);
+    json_object(json, section->name);
+    json_text(json, "description", section->help);
+    write_nullable_object(json);
+    json_bool(json, "additionalProperties", false);
+    json_object(json, "properties");
+    write_properties(json, section, 6);
+    json_line(json, 4);
+    json_end(json);
+    json_end(json);
 }
+
+/* What the constraints refer to. A constant, which is easier to read as the JSON that it is. */
+static const char definitions[] =
+    "{\n"
+    "    \"variable\": {\"type\": \"string\", \"pattern\": \"\\\\$\\\\{\"},\n"
+    "    \"duration\": {\"type\": [\"integer\", \"string\"],\n"
+    "      \"pattern\": \"^(0|[1-9][0-9]*)(ms|s|m|h)?$|\\\\$\\\\{\"},\n"
+    "    \"size\": {\"type\": [\"integer\", \"string\"],\n"
+    "      \"pattern\": \"^(0|[1-9][0-9]*)(KiB|MiB|GiB|TiB)?$|\\\\$\\\\{\"},\n"
+    "    \"text\": {\"anyOf\": [{\"type\": [\"string\", \"number\", \"boolean\"]},\n"
+    "      {\"type\": \"object\", \"required\": [\"file\"], \"additionalProperties\": false,\n"
+    "        \"properties\": {\"file\": {\"type\": \"string\"}}}]}\n"
+    "  }";
 
 void settings_print_schema(FILE *out) {
-    fputs("{\n"
-          "  \"$schema\": \"https://json-schema.org/draft/2020-12/schema\",\n"
-          "  \"title\": \"Configuration of gpu-worker\",\n"
-          "  \"type\": [\"object\", \"null\"],\n"
-          "  \"additionalProperties\": false,\n"
-          "  \"properties\": {",
-        out);
-    print_properties(NULL, 4, out);
-    for (size_t i = 0; i < section_count; i++) print_section(&section_table[i], out);
-    fputs(
-        "\n  },\n"
-        "  \"$defs\": {\n"
-        "    \"variable\": {\"type\": \"string\", \"pattern\": \"\\\\$\\\\{\"},\n"
-        "    \"duration\": {\"type\": [\"integer\", \"string\"],\n"
-        "      \"pattern\": \"^(0|[1-9][0-9]*)(ms|s|m|h)?$|\\\\$\\\\{\"},\n"
-        "    \"size\": {\"type\": [\"integer\", \"string\"],\n"
-        "      \"pattern\": \"^(0|[1-9][0-9]*)(KiB|MiB|GiB|TiB)?$|\\\\$\\\\{\"},\n"
-        "    \"text\": {\"anyOf\": [{\"type\": [\"string\", \"number\", \"boolean\"]},\n"
-        "      {\"type\": \"object\", \"required\": [\"file\"], \"additionalProperties\": false,\n"
-        "        \"properties\": {\"file\": {\"type\": \"string\"}}}]}\n"
-        "  }\n"
-        "}\n",
-        out);
+    struct json_writer writer = {.out = out, .is_spaced = true}, *json = &writer;
+    json_object(json, NULL);
+    json_line(json, 2);
+    json_text(json, "$schema", "https://json-schema.org/draft/2020-12/schema");
+    json_line(json, 2);
+    json_text(json, "title", "Configuration of gpu-worker");
+    json_line(json, 2);
+    write_nullable_object(json);
+    json_line(json, 2);
+    json_bool(json, "additionalProperties", false);
+    json_line(json, 2);
+    json_object(json, "properties");
+    write_properties(json, NULL, 4);
+    for (size_t i = 0; i < section_count; i++) write_section(json, &section_table[i]);
+    json_line(json, 2);
+    json_end(json);
+    json_line(json, 2);
+    fputs(definitions, json_value(json, "$defs"));
+    json_line(json, 0);
+    json_end_line(json);
 }
 
 void settings_print_table(FILE *out) {

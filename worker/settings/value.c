@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/json_writer.h"
 #include "base/nearest.h"
 #include "base/number.h"
 #include "settings/kafka_keys.h"
-#include "settings/quote.h"
 #include "settings/settings.h"
 
 enum { SECRET_BYTES_MAX = 1 << 20 };
@@ -389,13 +389,24 @@ bool value_copy(const struct setting *setting, void *to, const void *from) {
     return false;
 }
 
-static void print_list(const struct string_list *list, FILE *out) {
-    fputc('[', out);
-    for (size_t i = 0; i < list->count; i++) {
-        if (i > 0) fputs(", ", out);
-        quote_yaml(list->items[i], out);
+/* In a form that JSON reads as well, with "$" doubled: the loader takes it for a variable. */
+static void print_quoted(const char *text, FILE *out) {
+    fputc('"', out);
+    for (;;) {
+        size_t size = strcspn(text, "$");
+        json_escape(slice_of(text, size), out);
+        if (text[size] == 0) break;
+        fputs("$$", out);
+        text += size + 1;
     }
-    fputc(']', out);
+    fputc('"', out);
+}
+
+static void print_list(const struct string_list *list, FILE *out) {
+    struct json_writer json = {.out = out, .is_spaced = true};
+    json_array(&json, NULL);
+    for (size_t i = 0; i < list->count; i++) print_quoted(list->items[i], json_value(&json, NULL));
+    json_end(&json);
 }
 
 static void print_devices(const struct string_list *list, FILE *out) {
@@ -403,27 +414,26 @@ static void print_devices(const struct string_list *list, FILE *out) {
     else print_list(list, out);
 }
 
+/* Variables are not expanded in keys. */
 static void print_map(const struct string_map *map, FILE *out) {
-    fputc('{', out);
-    for (size_t i = 0; i < map->count; i++) {
-        if (i > 0) fputs(", ", out);
-        quote_json(map->keys[i], out); /* variables are not expanded in keys */
-        fputs(": ", out);
-        quote_yaml(kafka_key_is_secret(map->keys[i]) ? "***" : map->values[i], out);
-    }
-    fputc('}', out);
+    struct json_writer json = {.out = out, .is_spaced = true};
+    json_object(&json, NULL);
+    for (size_t i = 0; i < map->count; i++)
+        print_quoted(kafka_key_is_secret(map->keys[i]) ? "***" : map->values[i],
+            json_value(&json, map->keys[i]));
+    json_end(&json);
 }
 
 /* The part before the host of a URL is secret, also if the URL is not well-formed. */
 static void print_string(const char *text, FILE *out) {
     const char *host = strrchr(text, '@'), *scheme = strstr(text, "://");
     if (host == NULL || scheme == NULL || scheme > host) {
-        quote_yaml(text, out);
+        print_quoted(text, out);
         return;
     }
     char *masked;
     if (asprintf(&masked, "%.*s***%s", (int)(scheme + 3 - text), text, host) < 0) return;
-    quote_yaml(masked, out);
+    print_quoted(masked, out);
     free(masked);
 }
 

@@ -29,7 +29,7 @@ bool value_equal(const struct setting *setting, const void *a, const void *b);
  */
 MUST_CHECK bool value_copy(const struct setting *setting, void *to, const void *from);
 
-/** As YAML on one line; secrets of maps and URLs as "***". */
+/** As YAML on one line, texts in quotes as JSON has them; secrets of maps and URLs as "***". */
 void value_print(const struct setting *setting, const void *field, FILE *out);
 
 enum { VALUE_NUMBER_SIZE = 32 };
