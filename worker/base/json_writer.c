@@ -20,19 +20,30 @@ static bool is_number(struct slice c, bool is_for_yaml) {
     return (is_for_yaml && (c.size == 2 || c.size == 3)) || text_hazard(c, &number) > 0;
 }
 
-static void escape(struct slice left, bool is_for_yaml, FILE *out) {
-    while (left.size > 0) {
-        size_t size = slice_utf8_first(left);
-        struct slice c = slice_of(left.data, size > 0 ? size : 1);
-        if (size == 0) {
-            putc_unlocked('?', out);
-        } else if (is_number(c, is_for_yaml)) {
-            fprintf(out, "\\u%04x", number_of(c.data, size));
-        } else {
-            if (*c.data == '"' || *c.data == '\\') putc_unlocked('\\', out);
-            for (size_t i = 0; i < size; i++) putc_unlocked(c.data[i], out);
-        }
-        left = slice_of(left.data + c.size, left.size - c.size);
+static void write_character(struct slice c, bool is_for_yaml, FILE *out) {
+    if (is_number(c, is_for_yaml)) {
+        fprintf(out, "\\u%04x", number_of(c.data, c.size));
+        return;
+    }
+    if (*c.data == '"' || *c.data == '\\') putc_unlocked('\\', out);
+    fwrite_unlocked(c.data, 1, c.size, out);
+}
+
+static bool is_plain(uint8_t c) {
+    return c >= ' ' && c < 0x7f && c != '"' && c != '\\';
+}
+
+/* Runs of plain bytes, which nearly all texts are made of, are written in one piece. */
+static void escape(struct slice text, bool is_for_yaml, FILE *out) {
+    for (size_t at = 0; at < text.size;) {
+        size_t start = at;
+        while (at < text.size && is_plain(text.data[at])) at++;
+        fwrite_unlocked(text.data + start, 1, at - start, out);
+        if (at == text.size) return;
+        size_t size = slice_utf8_first(slice_of(text.data + at, text.size - at));
+        if (size > 0) write_character(slice_of(text.data + at, size), is_for_yaml, out);
+        else putc_unlocked('?', out);
+        at += size > 0 ? size : 1;
     }
 }
 
@@ -62,7 +73,8 @@ static void separate(struct json_writer *json) {
 static void write_key(struct json_writer *json, struct slice key, bool is_for_yaml) {
     separate(json);
     write_string(key, is_for_yaml, json->out);
-    fputs(json->is_spaced ? ": " : ":", json->out);
+    putc_unlocked(':', json->out);
+    if (json->is_spaced) putc_unlocked(' ', json->out);
 }
 
 void json_key(struct json_writer *json, struct slice key) {
