@@ -149,26 +149,30 @@ static void settle(struct producer *producer, struct record *record, rd_kafka_re
     record->on_settled(record, err.code, &err);
 }
 
-/* True: the record is sent again, as others may be to blame. */
+/* True: the record is sent again, as others may be to blame. Where no memory is left for that, it
+ * is not refused for what others may have caused. */
 static bool waits_again(
-    struct producer *producer, struct record *record, rd_kafka_resp_err_t native) {
-    bool is_refused = producer_is_about_batch(native) && !producer->is_transactional;
+    struct producer *producer, struct record *record, rd_kafka_resp_err_t *native) {
+    bool is_refused = producer_is_about_batch(*native) && !producer->is_transactional;
     if (producer->resends.group_count > 0)
         return !resends_report(&producer->resends, record, is_refused);
-    return is_refused && resends_add(&producer->resends, record);
+    if (!is_refused || resends_add(&producer->resends, record)) return is_refused;
+    *native = RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE;
+    return false;
 }
 
 static void settle_reported(struct producer *producer, rd_kafka_event_t *event) {
     const rd_kafka_message_t *message;
     while ((message = rd_kafka_event_message_next(event)) != NULL) {
         struct record *record = message->_private;
+        rd_kafka_resp_err_t native = message->err;
         producer->out_count--;
         leave_partition(producer, record);
-        if (waits_again(producer, record, message->err)) continue;
+        if (waits_again(producer, record, &native)) continue;
         record->partition = message->partition;
         record->offset = message->offset;
-        settle(producer, record, message->err,
-            rd_kafka_err2str(message->err)); /* its own text would be the payload */
+        settle(producer, record, native,
+            rd_kafka_err2str(native)); /* the message's own text would be the payload */
     }
 }
 
