@@ -7,7 +7,7 @@
 #include "plan/plan.h"
 #include "testing.h"
 
-enum { JOBS_MAX = 4096, LANES = 4, SLAB = 1 << 20, MULTIPROCESSORS = 128 };
+enum { JOBS_MAX = 4096, LANES = 4, SLAB = 1 << 20, MULTIPROCESSORS = 128, LONG_JOBS = 2 };
 static const uint64_t MS = 1000000, QUICK_NS = 20000, SLOW_NS = 40000000;
 
 /* Signatures: of which kind the jobs are is up to the test. */
@@ -25,6 +25,7 @@ static int set_up_lanes_with(uint32_t lanes, const struct state *state) {
         .span_ns = 2 * MS,
         .slab_bytes = SLAB,
         .multiprocessors = MULTIPROCESSORS,
+        .long_jobs_max = LONG_JOBS,
         .state = state};
     ready = ready_create(&options);
     used = 0;

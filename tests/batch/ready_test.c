@@ -458,6 +458,54 @@ TEST(many_threads_get_every_job_exactly_once) {
 
 #define R(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+static struct long_job long_jobs[5];
+
+static struct job *push_long(size_t index) {
+    struct job *job = job_of(A);
+    long_jobs[index] = (struct long_job){.rounds = 0};
+    job->long_job = &long_jobs[index];
+    job->state = JOB_READY;
+    ready_push(ready, &job, 1);
+    return job;
+}
+
+static void run_chunk(uint32_t lane, struct job *expected, bool is_last) {
+    struct ready_batch batch = ready_take(ready, lane, false, taken[lane]);
+    assert_int_equal(batch.count, 1);
+    assert_true(batch.is_slow);
+    assert_ptr_equal(taken[lane][0], expected);
+    ready_leave(ready, lane);
+    expected->state = JOB_ON_DEVICE;
+    if (is_last) ready_end_long(ready, expected);
+    else ready_put_back(ready, expected);
+}
+
+TEST(long_jobs_take_turns_and_no_more_begin_than_may_run_at_a_time) {
+    struct job *job[4];
+    for (size_t i = 0; i < 4; i++) job[i] = push_long(i);
+    assert_int_equal(ready_long_count(ready), LONG_JOBS);
+    for (int turn = 0; turn < 3; turn++)
+        for (size_t i = 0; i < LONG_JOBS; i++) run_chunk(0, job[i], false);
+    run_chunk(0, job[0], true);
+    run_chunk(0, job[1], false);
+    run_chunk(0, job[2], false); /* it has the first one's place */
+    run_chunk(0, job[1], true);
+    run_chunk(0, job[2], true);
+    run_chunk(0, job[3], true);
+    assert_int_equal(ready_long_count(ready), 0);
+}
+
+TEST(a_queue_that_is_closed_ends_once_those_that_wait_for_a_place_have_run) {
+    struct job *job[3];
+    for (size_t i = 0; i < 3; i++) job[i] = push_long(i);
+    ready_close(ready);
+    run_chunk(0, job[0], false);
+    run_chunk(0, job[1], true);
+    run_chunk(0, job[0], true);
+    run_chunk(0, job[2], true);
+    assert_int_equal(ready_take(ready, 0, false, taken[0]).count, 0);
+}
+
 TEST_MAIN() {
     const struct CMUnitTest tests[] = {
         R(of_an_unknown_signature_one_job_runs_and_the_others_wait_for_what_it_teaches),
@@ -491,6 +539,8 @@ TEST_MAIN() {
         R(a_batch_of_slow_jobs_may_take_what_it_is_expected_to),
         R(a_quick_batch_beside_slow_ones_stays_quick),
         R(a_failure_teaches_only_until_something_went_well),
+        R(long_jobs_take_turns_and_no_more_begin_than_may_run_at_a_time),
+        R(a_queue_that_is_closed_ends_once_those_that_wait_for_a_place_have_run),
         R(a_closed_queue_gives_what_it_has_and_then_nothing),
         R(many_threads_get_every_job_exactly_once),
         cmocka_unit_test(quick_jobs_of_an_uneven_kernel_are_few_and_may_take_all_their_time),

@@ -54,9 +54,15 @@ static void fail_slice(struct lane *lane, struct job *slice, const struct error 
     end_slice(lane, slice);
 }
 
+/* The job, if it is a long one, runs no more. */
+static void end_long(struct lane *lane, struct job *job) {
+    if (job->long_job != NULL) ready_end_long(lane->lanes->options.ready, job);
+}
+
 static void lose_job(struct lane *lane, struct job *job, const struct error *err) {
     const struct lanes_options *options = &lane->lanes->options;
     struct job *array = job->array;
+    end_long(lane, job);
     if (array != NULL) {
         job->outcome.code = err->code;
         job->outcome.err = *err;
@@ -74,6 +80,7 @@ static bool start_job(struct lane *lane, struct job *job) {
     enum err code = options->start(options->context, job, &err);
     if (code == ERR_OK && job->array != NULL) code = array_check_time(job, &err);
     if (code == ERR_OK) return true;
+    end_long(lane, job);
     if (job->array != NULL) fail_slice(lane, job, &err);
     else options->on_refused(options->context, job, &err);
     return false;
@@ -176,6 +183,7 @@ static enum err finish_oldest(struct lane *lane, struct error *err) {
     bool is_slice = first->array != NULL; /* its outputs are with its array */
     bool goes_on = first->long_job != NULL && !chunk_was_last(first);
     if (goes_on && first->long_job->is_shown) options->on_progress(options->context, first);
+    if (!goes_on) end_long(lane, first);
     if (!is_slice && !goes_on) options->on_done(options->context, lane->done, count);
     batch_recycle(batch);
     if (is_slice) end_slice(lane, first);
@@ -233,8 +241,10 @@ static enum err begin_or_pass_on(
     leave_slow(lane, lane->in_flight);
     const struct lanes_options *options = &lane->lanes->options;
     if (taken->array != NULL) fail_slice(lane, lane->jobs[0], err);
-    for (size_t i = 0; i < taken->count && taken->array == NULL; i++)
+    for (size_t i = 0; i < taken->count && taken->array == NULL; i++) {
+        end_long(lane, lane->jobs[i]);
         options->on_memory_short(options->context, lane->jobs[i], err);
+    }
     return ERR_OK;
 }
 

@@ -115,7 +115,7 @@ struct ready_batch ready_take(struct ready *ready, uint32_t lane, bool is_busy, 
                 ready_policy_take(&ready->policy, lane, is_busy, ready->lanes_waiting > 0, jobs);
         if (may_claim && batch.claimed == 0 && batch.count == 0)
             batch.claimed = claim(ready, READY_CLAIM_MAX);
-        bool is_over = ready->policy.count == 0 && ready->is_closed;
+        bool is_over = ready->is_closed && ready_policy_is_empty(&ready->policy);
         if (batch.count > 0 || batch.claimed > 0 || is_busy || is_over) break;
         wait_for_work(ready);
     }
@@ -177,7 +177,8 @@ void ready_run_slice(struct ready *ready, struct job *slice) {
 bool ready_end_slice(struct ready *ready, struct job *slice) {
     pthread_mutex_lock(&ready->lock);
     bool is_last = ready_policy_end_slice(&ready->policy, slice);
-    if (ready->policy.count == 0 && ready->is_closed) wakeup_broadcast(&ready->has_jobs);
+    if (ready->is_closed && ready_policy_is_empty(&ready->policy))
+        wakeup_broadcast(&ready->has_jobs);
     pthread_mutex_unlock(&ready->lock);
     return is_last;
 }
@@ -263,6 +264,20 @@ void ready_put_back(struct ready *ready, struct job *job) {
     ready_policy_add(&ready->policy, &job, 1);
     wake_a_lane(ready);
     pthread_mutex_unlock(&ready->lock);
+}
+
+void ready_end_long(struct ready *ready, struct job *job) {
+    pthread_mutex_lock(&ready->lock);
+    ready_policy_end_long(&ready->policy, job);
+    if (ready->policy.count > 0 || ready->is_closed) wakeup_broadcast(&ready->has_jobs);
+    pthread_mutex_unlock(&ready->lock);
+}
+
+size_t ready_long_count(struct ready *ready) {
+    pthread_mutex_lock(&ready->lock);
+    size_t count = ready->policy.long_places;
+    pthread_mutex_unlock(&ready->lock);
+    return count;
 }
 
 void ready_close(struct ready *ready) {

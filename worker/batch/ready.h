@@ -26,7 +26,8 @@
  * batches in flight take nothing more, until one of them is empty for it.
  *
  * A long job (chunk.h) is taken chunk by chunk, alone, as a slow job is: between two chunks it
- * stands behind the others.
+ * stands behind the others. So many as may run at a time have begun, and hold memory of the device;
+ * the others wait until one of these has ended.
  *
  * Jobs of kernels that are known to be uneven (state/state.h) are slow ones, however quick they
  * were: COMPOSITION_UNEVEN_MAX share a batch, and the watchdog allows them all of their time-outs.
@@ -63,6 +64,12 @@ void ready_push(struct ready *ready, struct job *const *jobs, size_t count);
 /** A long job that has run a chunk waits for its next one, also after ready_close(): its lane goes
  * on until the queue is empty. */
 void ready_put_back(struct ready *ready, struct job *job);
+
+/** A long job that a lane has had does not come back: call it before the job is anybody else's. */
+void ready_end_long(struct ready *ready, struct job *job);
+
+/** How many long jobs have begun. */
+size_t ready_long_count(struct ready *ready);
 
 /**
  * `count` messages of `bytes` altogether wait to be admitted: decoded, planned, and pushed here as

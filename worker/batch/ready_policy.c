@@ -395,10 +395,40 @@ struct ready_batch ready_policy_take_short(struct ready_policy *policy, struct j
 
 /* --- coming and going --- */
 
+/* One that has begun keeps its place between two chunks. */
+static void add_long(struct ready_policy *policy, struct job *job) {
+    struct long_job *long_job = job->long_job;
+    if (!long_job->has_place && policy->long_places == policy->options.long_jobs_max) {
+        add(&policy->long_jobs, job);
+        return;
+    }
+    if (!long_job->has_place) policy->long_places++;
+    long_job->has_place = true;
+    slow_groups_add(&policy->groups, job);
+    policy->count++;
+}
+
+void ready_policy_end_long(struct ready_policy *policy, struct job *job) {
+    if (!job->long_job->has_place) return;
+    job->long_job->has_place = false;
+    policy->long_places--;
+    struct job *next = pop(&policy->long_jobs);
+    if (next != NULL) add_long(policy, next);
+}
+
+bool ready_policy_is_empty(const struct ready_policy *policy) {
+    return policy->count == 0 && policy->long_jobs.first == NULL;
+}
+
 void ready_policy_add(struct ready_policy *policy, struct job *const *jobs, size_t count) {
     bool has_quick = false;
     for (size_t i = 0; i < count; i++) {
-        if (jobs[i]->instances > 0 && jobs[i]->long_job == NULL) {
+        if (jobs[i]->long_job != NULL) {
+            add_long(policy, jobs[i]);
+            continue;
+        }
+        policy->count++;
+        if (jobs[i]->instances > 0) {
             array_reset(jobs[i]);
             add(&policy->arrays, jobs[i]);
         } else if (is_quick(policy, jobs[i])) {
@@ -409,11 +439,11 @@ void ready_policy_add(struct ready_policy *policy, struct job *const *jobs, size
         }
     }
     if (has_quick) policy->quick_ns = clock_ns();
-    policy->count += count;
 }
 
 struct job *ready_policy_pop(struct ready_policy *policy) {
     struct job *job = pop(&policy->quick);
     if (job == NULL) job = slow_groups_pop(&policy->groups);
-    return job != NULL ? job : pop(&policy->arrays);
+    if (job == NULL) job = pop(&policy->arrays);
+    return job != NULL ? job : pop(&policy->long_jobs);
 }

@@ -23,6 +23,7 @@ struct ready_options {
     uint32_t batch_jobs_max;
     uint64_t span_ns, slab_bytes;
     uint32_t multiprocessors;  /* of the device */
+    uint32_t long_jobs_max;    /* that run at a time, and hold memory between two chunks */
     const struct state *state; /* knows uneven kernels; NULL: there are none */
     bool spins;                /* lanes that wait do not sleep (base/wakeup.h) */
 };
@@ -59,6 +60,8 @@ struct ready_policy {
     struct ready_queue quick; /* in the order in which they came */
     struct slow_groups groups;
     struct ready_queue arrays; /* those with instances to be taken, in the order of their turns */
+    struct ready_queue long_jobs; /* those that wait for a place; they do not count in `count` */
+    uint32_t long_places;         /* taken */
     struct array_clock array_clock;
     uint64_t quick_ns;      /* when a quick job came, or a quick slice went, last; 0: none */
     bool is_turn_of_long;   /* of arrays and slow jobs, before quick jobs */
@@ -72,6 +75,12 @@ void ready_policy_init(struct ready_policy *policy, const struct ready_options *
 void ready_policy_fini(struct ready_policy *policy);
 
 void ready_policy_add(struct ready_policy *policy, struct job *const *jobs, size_t count);
+
+/** The long job does not come back: the next one has its place. */
+void ready_policy_end_long(struct ready_policy *policy, struct job *job);
+
+/** Whether nothing is left, also of what waits for a place. */
+bool ready_policy_is_empty(const struct ready_policy *policy);
 
 /** Takes any job; NULL if there is none. */
 struct job *ready_policy_pop(struct ready_policy *policy);

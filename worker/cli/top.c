@@ -108,10 +108,11 @@ static void write_device(node device, FILE *out) {
     uint64_t rebalances = document_number(document_get(device, "work"), "rebalances");
     if (rebalances > 1) fprintf(out, "; %" PRIu64 " rebalances", rebalances);
     fprintf(out,
-        "\n  in flight %" PRIu64 ": ready %" PRIu64 ", waiting for memory %" PRIu64
-        ", for a retry %" PRIu64 "\n",
-        document_number(now, "jobs_in_flight"), document_number(now, "jobs_ready"),
-        document_number(now, "jobs_starved"), document_number(now, "jobs_retrying"));
+        "\n  in flight %" PRIu64 ": long %" PRIu64 ", ready %" PRIu64
+        ", waiting for memory %" PRIu64 ", for a retry %" PRIu64 "\n",
+        document_number(now, "jobs_in_flight"), document_number(now, "jobs_long"),
+        document_number(now, "jobs_ready"), document_number(now, "jobs_starved"),
+        document_number(now, "jobs_retrying"));
 }
 
 /* Straight from one bound to the next within the bucket; what is above all counts as the last. */

@@ -37,6 +37,8 @@ struct long_job {
     size_t shown_count;
     const struct job_output *shown;
 
+    bool has_place; /* among those that run at a time (batch/ready.h) */
+
     /* how far it is: batch/chunk.h */
     bool is_on_device; /* its buffers have their start values there */
     bool is_stopped;   /* its sender wants no more rounds (pipeline/control.h) */

@@ -12,6 +12,7 @@
     X(jobs_in_flight)  /* taken, and not finished */                                               \
     X(bytes_in_flight) /* of their messages */                                                     \
     X(jobs_ready)      /* waiting for a lane */                                                    \
+    X(jobs_long)       /* long ones that have begun, and hold memory between their chunks */       \
     X(jobs_starved)    /* waiting for device memory */                                             \
     X(jobs_retrying)   /* failed, and waiting to be tried again */                                 \
     X(device_pool_live_bytes)                                                                      \

@@ -244,6 +244,7 @@ static enum err start_lanes(struct stages *stages, struct error *err) {
         .span_ns = settings->batch.span_ms * 1000000ull,
         .slab_bytes = settings->lane_slab_bytes,
         .multiprocessors = stages->device.limits.multiprocessors,
+        .long_jobs_max = settings->limits.long_jobs,
         .state = stages->state,
         .spins = settings->lane_wait == LANE_WAIT_SPIN};
     stages->ready = ready_create(&ready);
@@ -325,6 +326,7 @@ static void read_in_flight(void *context, struct gauges *ret) {
     ret->jobs_starved = stages->flight.waiting_for_memory;
     flight_unlock(&stages->flight);
     ret->jobs_ready = ready_count(stages->ready);
+    ret->jobs_long = ready_long_count(stages->ready);
     ret->jobs_retrying = retries_count(stages->retries);
 }
 

@@ -140,6 +140,7 @@ struct settings {
         uint32_t jobs_per_key;                   /* 0: a share of jobs_in_flight */
         uint32_t timeout_ms;                     /* device time of a job that names none */
         uint32_t timeout_min_ms, timeout_max_ms; /* of jobs that name one */
+        uint32_t long_jobs;                      /* that run at a time */
         uint32_t long_job_ms;                    /* of a long job, from its first round on */
         uint64_t bytes_in_flight;                /* host memory of taken, unfinished messages */
     } limits;

@@ -270,6 +270,9 @@ const struct setting setting_table[] = {
         "Longest time that a long job may ask for with time_ms; more is refused (too_large). One "
         "that asks for none ends after it, with what it has.",
         RELOADS),
+    UINT(limits.long_jobs, 1, 65536, "64",
+        "Most long jobs that run at a time on a device. Each holds its buffers there between its "
+        "turns; others wait until one of these has ended."),
     UINT(limits.jobs_in_flight, 1, 1000000, "8192",
         "Most jobs that are taken and not yet finished. More let small jobs pass faster, above all "
         "with exactly_once."),

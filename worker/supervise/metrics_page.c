@@ -286,6 +286,7 @@ GAUGE(write_in_flight, gauges.jobs_in_flight)
 GAUGE(write_bytes_in_flight, gauges.bytes_in_flight)
 GAUGE(write_static_bytes, gauges.statics_cached_bytes)
 GAUGE(write_static_budget, statics_budget_bytes)
+GAUGE(write_long_jobs, gauges.jobs_long)
 GAUGE(write_residents, gauges.residents)
 GAUGE(write_resident_bytes, gauges.resident_bytes)
 #undef GAUGE
@@ -463,6 +464,8 @@ static const struct metric metrics[] = {
     {"gpu_worker_busy_lanes", "gauge", "Lanes that have a batch on the device.", write_busy},
     {"gpu_worker_jobs_in_flight", "gauge", "Jobs taken and not finished.", write_in_flight},
     {"gpu_worker_bytes_in_flight", "gauge", "Of their messages.", write_bytes_in_flight},
+    {"gpu_worker_long_jobs", "gauge",
+        "Long jobs that have begun, and hold device memory between their turns.", write_long_jobs},
     {"gpu_worker_jobs_waiting", "gauge",
         "Jobs that wait for a lane, for memory, or to be tried again.", write_waiting},
     {"gpu_worker_pool_bytes", "gauge", "Memory from the driver, in use or cached.", write_pools},
