@@ -495,6 +495,24 @@ TEST(long_jobs_take_turns_and_no_more_begin_than_may_run_at_a_time) {
     assert_int_equal(ready_long_count(ready), 0);
 }
 
+TEST(long_jobs_that_are_parked_stay_and_others_go_on) {
+    struct job *job[2];
+    know(Q, 1, QUICK_NS);
+    for (size_t i = 0; i < 2; i++) job[i] = push_long(i);
+    assert_int_equal(ready_park_long(ready, true), 2);
+    push(Q, 1);
+    struct ready_batch quick = take(0);
+    assert_batch(quick, 0, Q, 1, false);
+    assert_int_equal(ready_take(ready, 1, true, taken[1]).count, 0);
+    assert_int_equal(ready_park_long(ready, false), 2);
+    run_chunk(1, job[0], false);
+    run_chunk(1, job[1], true);
+    assert_int_equal(ready_park_long(ready, true), 1);
+    ready_close(ready); /* which frees them */
+    run_chunk(1, job[0], true);
+    assert_int_equal(ready_park_long(ready, true), 0);
+}
+
 TEST(a_queue_that_is_closed_ends_once_those_that_wait_for_a_place_have_run) {
     struct job *job[3];
     for (size_t i = 0; i < 3; i++) job[i] = push_long(i);
@@ -540,6 +558,7 @@ TEST_MAIN() {
         R(a_quick_batch_beside_slow_ones_stays_quick),
         R(a_failure_teaches_only_until_something_went_well),
         R(long_jobs_take_turns_and_no_more_begin_than_may_run_at_a_time),
+        R(long_jobs_that_are_parked_stay_and_others_go_on),
         R(a_queue_that_is_closed_ends_once_those_that_wait_for_a_place_have_run),
         R(a_closed_queue_gives_what_it_has_and_then_nothing),
         R(many_threads_get_every_job_exactly_once),

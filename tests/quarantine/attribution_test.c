@@ -91,6 +91,24 @@ TEST(whoever_is_in_hand_at_a_death_is_suspect_and_nobody_is_convicted) {
     }
 }
 
+/* Which of them has ended the executor is not known, so each death may move it on. */
+TEST(of_a_long_job_it_is_known_in_which_rounds_it_may_have_ended_an_executor) {
+    struct state_rig *rig = *state;
+    static const uint64_t rounds[] = {500, 200, 700}, known[] = {500, 500, 700};
+    for (size_t i = 0; i < 3; i++) {
+        struct position position = at(10);
+        state_note_job(rig->state, 0, 0, 0, &position, 1);
+        state_note_rounds(rig->state, 0, 0, rounds[i]);
+        state_launch(rig->state, 0, 0, 1, 1, 0);
+        launch(rig, 1, 20);
+        state_record_death(rig->state, &crash);
+        (void)die_and_attribute(rig);
+        assert_int_equal(find(rig, 10)->rounds, known[i]);
+        assert_int_equal(find(rig, 20)->rounds, 0);
+        begin(rig);
+    }
+}
+
 TEST(who_was_fenced_is_no_suspect) {
     struct state_rig *rig = *state;
     launch(rig, 0, 10);
@@ -246,6 +264,7 @@ TEST(of_a_batch_that_hung_each_is_known_to_have_been_in_it_and_nobody_else) {
 
 #define I(name) cmocka_unit_test_setup_teardown(name, set_up, state_rig_tear_down)
 RUN_TESTS(I(whoever_is_in_hand_at_a_death_is_suspect_and_nobody_is_convicted),
+    I(of_a_long_job_it_is_known_in_which_rounds_it_may_have_ended_an_executor),
     I(who_was_fenced_is_no_suspect),
     I(a_death_with_a_culprit_convicts_who_ran_alone_and_nobody_else),
     I(who_killed_its_decoder_is_convicted_as_undecodable),

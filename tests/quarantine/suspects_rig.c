@@ -21,9 +21,14 @@ static void drop(void *context, struct delivery *delivery) {
     delivery_destroy(delivery);
 }
 
+static uint64_t park(void *context, bool are_parked) {
+    return 0; /* there are no long jobs */
+}
+
 void suspects_rig_start(struct suspects_rig *rig) {
     struct error err;
     const struct suspects_options options = {.state = rig->file->state,
+        .park = park,
         .shape = {.lanes = 1, .depth = 1, .batch_jobs = 4},
         .uuid = "",
         .rules = rig->rules,

@@ -285,6 +285,8 @@ static void note(const struct batch *batch, uint64_t span_ns) {
         state_note_job(context->state, context->lane, batch->slot, (uint32_t)i,
             &job->delivery->position, job->retry_count + 1);
     }
+    state_note_rounds(context->state, context->lane, batch->slot,
+        long_job != NULL ? (uint64_t)long_job->rounds + long_job->chunk : 0);
     state_launch(context->state, context->lane, batch->slot, (uint32_t)batch->count,
         batch->telemetry.id,
         longest_ms * 1000000 + (batch->count > 1 || long_job != NULL ? span_ns : 0));

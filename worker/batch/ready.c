@@ -266,11 +266,34 @@ void ready_put_back(struct ready *ready, struct job *job) {
     pthread_mutex_unlock(&ready->lock);
 }
 
+bool ready_take_over(struct ready *ready, struct job *job) {
+    pthread_mutex_lock(&ready->lock);
+    bool takes = !ready->is_closed;
+    if (takes) {
+        job_move(job, JOB_READY);
+        ready_policy_add(&ready->policy, &job, 1);
+        wake_a_lane(ready);
+    }
+    pthread_mutex_unlock(&ready->lock);
+    return takes;
+}
+
 void ready_end_long(struct ready *ready, struct job *job) {
     pthread_mutex_lock(&ready->lock);
     ready_policy_end_long(&ready->policy, job);
     if (ready->policy.count > 0 || ready->is_closed) wakeup_broadcast(&ready->has_jobs);
     pthread_mutex_unlock(&ready->lock);
+}
+
+size_t ready_park_long(struct ready *ready, bool are_parked) {
+    pthread_mutex_lock(&ready->lock);
+    struct ready_policy *policy = &ready->policy;
+    bool were_parked = policy->are_long_parked;
+    policy->are_long_parked = are_parked && !ready->is_closed;
+    if (were_parked && !policy->are_long_parked) wakeup_broadcast(&ready->has_jobs);
+    size_t count = policy->long_queued;
+    pthread_mutex_unlock(&ready->lock);
+    return count;
 }
 
 size_t ready_long_count(struct ready *ready) {
@@ -283,6 +306,7 @@ size_t ready_long_count(struct ready *ready) {
 void ready_close(struct ready *ready) {
     pthread_mutex_lock(&ready->lock);
     ready->is_closed = true;
+    ready->policy.are_long_parked = false;
     wakeup_broadcast(&ready->has_jobs);
     pthread_mutex_unlock(&ready->lock);
 }

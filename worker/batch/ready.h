@@ -65,11 +65,18 @@ void ready_push(struct ready *ready, struct job *const *jobs, size_t count);
  * on until the queue is empty. */
 void ready_put_back(struct ready *ready, struct job *job);
 
+/** A long job that has run a chunk elsewhere goes on in the lanes. False: they take no more. */
+MUST_CHECK bool ready_take_over(struct ready *ready, struct job *job);
+
 /** A long job that a lane has had does not come back: call it before the job is anybody else's. */
 void ready_end_long(struct ready *ready, struct job *job);
 
 /** How many long jobs have begun. */
 size_t ready_long_count(struct ready *ready);
+
+/** From now on long jobs stay in the queue, or do so no more; once it is closed they do not.
+ * Returns how many are there: none of them is on the device. */
+size_t ready_park_long(struct ready *ready, bool are_parked);
 
 /**
  * `count` messages of `bytes` altogether wait to be admitted: decoded, planned, and pushed here as

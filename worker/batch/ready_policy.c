@@ -146,6 +146,7 @@ static bool has_just_begun(const struct ready_policy *policy, uint64_t signature
 /* Whether the group may run now, or waits to learn from the first job of its signature. */
 static bool is_due(struct ready_policy *policy, const struct job *group) {
     uint64_t signature = composition_signature(group);
+    if (group->long_job != NULL) return !policy->are_long_parked;
     if (composition_runs_alone(group) ||
         durations_expect(&policy->durations, signature, 1) != DURATIONS_UNKNOWN)
         return true;
@@ -192,6 +193,7 @@ static bool take_slow(struct ready_policy *policy, uint32_t lane, bool is_busy, 
     struct job *group = has_lane_for_slow(policy) ? find_group(policy) : NULL;
     if (group == NULL || is_busy) return group != NULL;
     batch->count = take_group(policy, group, jobs);
+    if (jobs[0]->long_job != NULL) policy->long_queued--;
     enter(policy, lane, jobs[0]);
     policy->is_turn_of_arrays = true;
     policy->is_turn_of_long = false;
@@ -398,6 +400,7 @@ struct ready_batch ready_policy_take_short(struct ready_policy *policy, struct j
 /* One that has begun keeps its place between two chunks. */
 static void add_long(struct ready_policy *policy, struct job *job) {
     struct long_job *long_job = job->long_job;
+    policy->long_queued++;
     if (!long_job->has_place && policy->long_places == policy->options.long_jobs_max) {
         add(&policy->long_jobs, job);
         return;
@@ -413,7 +416,9 @@ void ready_policy_end_long(struct ready_policy *policy, struct job *job) {
     job->long_job->has_place = false;
     policy->long_places--;
     struct job *next = pop(&policy->long_jobs);
-    if (next != NULL) add_long(policy, next);
+    if (next == NULL) return;
+    policy->long_queued--;
+    add_long(policy, next);
 }
 
 bool ready_policy_is_empty(const struct ready_policy *policy) {

@@ -62,6 +62,8 @@ struct ready_policy {
     struct ready_queue arrays; /* those with instances to be taken, in the order of their turns */
     struct ready_queue long_jobs; /* those that wait for a place; they do not count in `count` */
     uint32_t long_places;         /* taken */
+    uint32_t long_queued;         /* long jobs here, with a place or without */
+    bool are_long_parked;         /* they stay here */
     struct array_clock array_clock;
     uint64_t quick_ns;      /* when a quick job came, or a quick slice went, last; 0: none */
     bool is_turn_of_long;   /* of arrays and slow jobs, before quick jobs */

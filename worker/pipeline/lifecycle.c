@@ -65,6 +65,14 @@ static enum err begin_life(struct stages *stages, struct error *err) {
     return code;
 }
 
+/* Not while jobs wait for memory, which those that rest may hold. */
+static uint64_t park(void *context, bool are_parked) {
+    struct stages *stages = context;
+    bool parks = are_parked && stages->flight.waiting_for_memory == 0;
+    size_t parked = stages->ready != NULL ? ready_park_long(stages->ready, parks) : 0;
+    return parks && parked > 0 ? parked + ordering_count_aside(stages) : 0;
+}
+
 /* From here on a start that hangs is seen. */
 static enum err start_quarantine(struct stages *stages, struct error *err) {
     const struct settings *settings = stages->settings;
@@ -82,6 +90,7 @@ static enum err start_quarantine(struct stages *stages, struct error *err) {
         .lock = &stages->flight.lock,
         .changed = &stages->flight.changed,
         .in_flight = &stages->flight.messages,
+        .park = park,
         .keep = keep_waiting,
         .drop = drop_waiting,
         .context = stages};

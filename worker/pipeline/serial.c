@@ -14,6 +14,7 @@
 #include "pipeline/ends.h"
 #include "plan/extent.h"
 #include "quarantine/culprits.h"
+#include "quarantine/suspects.h"
 
 enum { WAIT_MS = 10, SLICE_LAUNCHES_MAX = 256 };
 
@@ -26,6 +27,7 @@ struct serial {
     struct batch_context context; /* without slabs: each job takes its own blocks */
     struct batch batch;
     uint64_t batch_id; /* counts down from the top: the lanes' count up */
+    bool has_left;     /* the job that was run goes on in the lanes */
 };
 
 /* A job, or a slice. Its outcome stands in it. */
@@ -175,7 +177,21 @@ static enum err run_array(
     return code;
 }
 
-/* Chunk by chunk. Its buffers stay where they are, so that there are no guards around them. */
+/* Once it holds its memory it needs this thread no more; a suspect not before it has passed all
+ * rounds of which one may have ended an executor. */
+static bool go_to_lanes(struct serial *serial, struct job *job) {
+    struct stages *stages = serial->stages;
+    bool is_suspect = job->delivery->is_suspect;
+    if (is_suspect && job->long_job->rounds <= suspects_rounds(stages->suspects)) return false;
+    if (is_suspect) suspects_acquit(stages->suspects, job->delivery);
+    flight_count_jobs(&stages->flight, &job, 1, COUNT_HOLDING); /* it may be theirs at once */
+    serial->has_left = ready_take_over(stages->ready, job);
+    if (!serial->has_left) flight_count_jobs(&stages->flight, &job, 1, COUNT_WAITING_FOR_MEMORY);
+    return serial->has_left;
+}
+
+/* Chunk by chunk, and then in the lanes. Its buffers stay where they are, so that there are no
+ * guards around them. */
 static enum err run_long_job(
     struct serial *serial, struct job *job, bool is_guarded, struct error *err) {
     const struct serial_options *options = &serial->options;
@@ -183,6 +199,7 @@ static enum err run_long_job(
     while (code == ERR_OK && !chunk_was_last(job)) {
         if (job->long_job->is_shown) options->on_progress(options->context, job);
         batch_recycle(&serial->batch);
+        if (go_to_lanes(serial, job)) return ERR_OK;
         job_move(job, JOB_READY);
         code = options->start(options->context, job, err);
         if (code == ERR_OK) code = run_batch(serial, job, false, err);
@@ -255,12 +272,13 @@ static void run_when_there_is_room(struct serial *serial, struct job *job) {
     const struct serial_options *options = &serial->options;
     struct error err;
     enum err code = ERR_OK;
+    bool is_suspect = job->delivery->is_suspect;
+    serial->has_left = false;
     /* No job runs beside a suspect. Where guards make it too large, it runs without them. */
-    if (job->delivery->is_suspect) code = try_to_run(serial, job, true, &err);
-    if (!job->delivery->is_suspect || err_is_shortage(code))
-        code = run_beside_others(serial, job, &err);
-    if (code == ERR_OK && job->delivery->is_suspect)
-        refusals_note_acquittal(&serial->stages->refusals, job);
+    if (is_suspect) code = try_to_run(serial, job, true, &err);
+    if (!is_suspect || err_is_shortage(code)) code = run_beside_others(serial, job, &err);
+    if (serial->has_left) return;
+    if (code == ERR_OK && is_suspect) refusals_note_acquittal(&serial->stages->refusals, job);
     if (code == ERR_OK) options->on_done(options->context, &job, 1);
     else options->on_failed(options->context, job, &err);
     batch_recycle(&serial->batch);

@@ -93,8 +93,11 @@ static void suspect(void *context, const struct state_left *left) {
     if (place == NULL) {
         hearing->attribution->overlooked++;
     } else if (place->standing == STATE_FREE) {
-        *place = (struct state_suspect){.at = entry, .standing = STATE_SUSPECT};
+        *place =
+            (struct state_suspect){.at = entry, .standing = STATE_SUSPECT, .rounds = left->rounds};
         if (has_hung(left, &hearing->attribution->death)) place->hung_with = left->batch_jobs;
+    } else if (place->standing == STATE_SUSPECT && place->rounds < left->rounds) {
+        place->rounds = left->rounds;
     } else if (place->standing == STATE_CONVICTED && place != hearing->attribution->convicted &&
                !left->is_on_device && hearing->attribution->death.kind == STATE_DEATH_SIGNAL) {
         suspect_answer(place);

@@ -28,6 +28,7 @@ struct suspects {
     struct state_suspect **table; /* suspects and convicted messages, in the state file */
     struct state_suspect *alone;  /* it was admitted and is not answered; NULL: none */
     uint64_t in_flight;           /* suspects that were admitted and are not published */
+    bool are_parked;              /* long jobs, so that a suspect need not wait for their end */
     struct turns turns;
 };
 
@@ -189,6 +190,12 @@ static uint64_t others_in_flight(const struct suspects *suspects) {
     return *suspects->options.in_flight - suspects->waiting_count - suspects->in_flight;
 }
 
+/* Long jobs are not waited for: between two chunks they rest, and what stands behind them does. */
+static uint64_t park(struct suspects *suspects, bool are_parked) {
+    suspects->are_parked = are_parked;
+    return suspects->options.park(suspects->options.context, are_parked);
+}
+
 bool suspects_have_turn(struct suspects *suspects) {
     if (suspects == NULL) return false;
     if (suspects->alone != NULL) return true;
@@ -196,6 +203,7 @@ bool suspects_have_turn(struct suspects *suspects) {
     if (suspects->waiting_suspects > 0 &&
         turns_have_come(&suspects->turns, suspects->held_until_ns, now_ns))
         return true;
+    if (suspects->are_parked) (void)park(suspects, false);
     if (others_in_flight(suspects) > 0) suspects->turns.others_ns = now_ns;
     return false;
 }
@@ -295,7 +303,7 @@ static struct delivery **find_next(struct suspects *suspects) {
             !is_behind(suspects, next, next))
             return link;
         if (next->is_suspect && is_turn && turns_have_come(turns, next->held_until_ns, now_ns))
-            return others_in_flight(suspects) == 0 ? link : NULL;
+            return others_in_flight(suspects) == park(suspects, true) ? link : NULL;
     }
     return NULL;
 }
@@ -385,6 +393,10 @@ uint32_t suspects_hung_with(const struct suspects *suspects) {
     return suspects->alone->hung_with;
 }
 
+uint64_t suspects_rounds(const struct suspects *suspects) {
+    return suspects->alone->rounds;
+}
+
 void suspects_decoded(struct suspects *suspects, const struct delivery *delivery) {
     if (delivery->is_suspect) suspects->alone->standing = STATE_ALONE;
 }
@@ -412,6 +424,12 @@ void suspects_answered(struct suspects *suspects) {
     suspects->alone = NULL;
     pthread_cond_broadcast(suspects->options.changed);
     pthread_mutex_unlock(suspects->options.lock);
+}
+
+void suspects_acquit(struct suspects *suspects, struct delivery *delivery) {
+    suspects_answered(suspects);
+    suspects_published(suspects, 1);
+    delivery->is_suspect = false;
 }
 
 void suspects_handed_back(struct suspects *suspects) {

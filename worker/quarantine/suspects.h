@@ -35,6 +35,11 @@ struct suspects_options {
     pthread_mutex_t *lock;   /* of what is in flight; guards the table of suspects as well */
     pthread_cond_t *changed; /* a suspect is answered, or handed back: another may have its turn */
     const uint64_t *in_flight; /* messages, including those that wait here; under the lock */
+    /**
+     * With the lock held: jobs that rest between two turns on the device stay as they are, or go
+     * on. Returns how many messages in flight rest, while they stay.
+     */
+    uint64_t (*park)(void *context, bool are_parked);
     /** Ends the loan of a message that has to wait. False: the message is dropped, and the run
      * fails.
      */
@@ -105,6 +110,14 @@ void suspects_count_death(
 /** With how many others, itself included, the message that runs alone was in a batch that the
  * watchdog ended; 0: in none. The thread that runs it. */
 uint32_t suspects_hung_with(const struct suspects *suspects);
+
+/** A long job: in one of the first so many rounds it may have ended the executor. The thread that
+ * runs it alone. */
+uint64_t suspects_rounds(const struct suspects *suspects);
+
+/** The message that runs alone is innocent before it is answered: it runs beside others from now
+ * on, as any does, and is_suspect no more. The thread that runs it. */
+void suspects_acquit(struct suspects *suspects, struct delivery *delivery);
 
 /** The message that runs alone was decoded into a job. Intake thread. */
 void suspects_decoded(struct suspects *suspects, const struct delivery *delivery);

@@ -82,7 +82,8 @@ static void visit_batch(const struct state *state, uint32_t lane, uint32_t slot,
     struct state_left left = {.is_on_device = true,
         .lane = lane,
         .batch = atomic_load_explicit(&batch->id, memory_order_relaxed), /* by the count */
-        .batch_jobs = count};
+        .batch_jobs = count,
+        .rounds = atomic_load_explicit(&batch->rounds, memory_order_relaxed)};
     for (size_t i = 0; i < count; i++)
         if (read_entry(state, &state->entries[index * state->shape.batch_jobs + i], &left))
             visit(context, &left);

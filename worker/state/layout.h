@@ -19,7 +19,7 @@
 #include "state/tables.h"
 
 #define STATE_MAGIC "gpuwstat"
-enum { STATE_VERSION = 12, STATE_LINE_BYTES = 64, STATE_TOPIC_BYTES = 256 };
+enum { STATE_VERSION = 13, STATE_LINE_BYTES = 64, STATE_TOPIC_BYTES = 256 };
 
 /*
  * The rest of the file is read only if this is as this build writes it. The checksum covers all
@@ -73,6 +73,7 @@ struct state_lane {
 struct state_batch {
     _Alignas(STATE_LINE_BYTES) _Atomic uint32_t job_count; /* 0: not in flight */
     _Atomic uint64_t id, begun_ns, limit_ns;
+    _Atomic uint64_t rounds; /* that its long job has had once it is over; 0: it has none */
 };
 
 /* By hashes of their names, with the secret of the suspensions; 0: free. */

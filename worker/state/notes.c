@@ -109,6 +109,13 @@ void state_note_job(struct state *state, uint32_t lane, uint32_t slot, uint32_t 
     if (!state_entry_of(state, position, attempt, entry)) entry->topic = UINT16_MAX; /* none */
 }
 
+void state_note_rounds(struct state *state, uint32_t lane, uint32_t slot, uint64_t rounds) {
+    if (!is_slot(state, lane, slot)) return;
+    struct state_batch *batch = &state->batches[state_batch_index(state, lane, slot)];
+    /* relaxed: published by the count */
+    atomic_store_explicit(&batch->rounds, rounds, memory_order_relaxed);
+}
+
 void state_launch(struct state *state, uint32_t lane, uint32_t slot, uint32_t job_count,
     uint64_t id, uint64_t limit_ns) {
     if (!is_slot(state, lane, slot)) return;

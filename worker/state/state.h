@@ -88,6 +88,9 @@ void state_leave(struct state *state);
 void state_note_job(struct state *state, uint32_t lane, uint32_t slot, uint32_t index,
     const struct position *position, uint32_t attempt);
 
+/** The batch is of a long job, which has had so many rounds once it is over; 0: of other jobs. */
+void state_note_rounds(struct state *state, uint32_t lane, uint32_t slot, uint64_t rounds);
+
 /**
  * The noted jobs are being launched. `id` grows from batch to batch of a lane. The device may take
  * `limit_ns`, counted from now or from the fence of the lane's previous batch; 0: no limit.
@@ -158,6 +161,7 @@ struct state_left {
     uint32_t lane;     /* on the device: the batch's lane, its id and its number of jobs */
     uint64_t batch;
     uint32_t batch_jobs;
+    uint64_t rounds; /* as state_note_rounds() says */
 };
 
 /**
@@ -199,6 +203,7 @@ struct state_suspect {
     uint32_t tries;      /* deaths while it was alone, after the one that at.attempt counts */
     uint32_t is_counted; /* not 0: its conviction has been counted (suspensions.h) */
     uint32_t hung_with;  /* so many shared the batch with it that the watchdog ended; 0: none did */
+    uint64_t rounds;     /* a long job: one of the first so many may have ended the executor */
     uint64_t alone_ns;   /* clock_ns() when it was last taken to run alone; 0: never */
     enum err code;       /* of the convicted */
     char message[STATE_MESSAGE_BYTES]; /* of the convicted: what the driver reported */
