@@ -96,7 +96,7 @@ static bool lose_answers(struct scenario *scenario) {
         scenario_send(scenario, 0, 1 + scheduler_draw(5));
         NEED(scenario_await_all(scenario, REPLACE_MS + SOON_MS));
     }
-    NEED(scenario_stop(worker, SOON_MS) == 0);
+    NEED(scenario_stop(worker, REPLACE_MS + SOON_MS) == 0);
     return scenario_is_right(scenario);
 }
 
