@@ -417,11 +417,17 @@ static void keep_or_forget(struct suspects *suspects, struct state_suspect *answ
     else forget(suspects, answered);
 }
 
+/* Long jobs have a chunk before the next suspect, if there is one; nobody else would free them. */
+static void end_turn(struct suspects *suspects) {
+    suspects->alone = NULL;
+    if (suspects->are_parked) (void)park(suspects, false);
+}
+
 void suspects_answered(struct suspects *suspects) {
     pthread_mutex_lock(suspects->options.lock);
     turns_end_step(&suspects->turns, suspects->alone->alone_ns, clock_ns());
     keep_or_forget(suspects, suspects->alone);
-    suspects->alone = NULL;
+    end_turn(suspects);
     pthread_cond_broadcast(suspects->options.changed);
     pthread_mutex_unlock(suspects->options.lock);
 }
@@ -435,7 +441,7 @@ void suspects_acquit(struct suspects *suspects, struct delivery *delivery) {
 void suspects_handed_back(struct suspects *suspects) {
     pthread_mutex_lock(suspects->options.lock);
     suspects->alone->standing = STATE_SUSPECT;
-    suspects->alone = NULL;
+    end_turn(suspects);
     suspects->in_flight--;
     pthread_cond_broadcast(suspects->options.changed);
     pthread_mutex_unlock(suspects->options.lock);
