@@ -19,6 +19,7 @@ import msgpack
 SCHEMAS = pathlib.Path(__file__).parent
 DEPTH_MAX = 16
 CONTROL_BYTES_MAX = 512
+PROGRESS_BYTES_MAX = 64 << 10
 VALUE_BYTES = 24  # what the worker needs to unpack one value
 DATATYPE_BYTES = {
     "BOOL": 1, "UINT8": 1, "UINT16": 2, "UINT32": 4, "UINT64": 8, "INT8": 1, "INT16": 2, "INT32": 4, "INT64": 8,
@@ -130,7 +131,12 @@ def instances_of(job, buffer):
 
 
 def is_long(job):
-    return "until" in job or "time_ms" in job
+    return not job.keys().isdisjoint({"until", "time_ms", "progress"})
+
+
+def shown_by(job):
+    """The outputs that it shows while it runs."""
+    return job.get("progress", {}).get("outputs", [])
 
 
 def check_limits(job, limits):
@@ -140,6 +146,7 @@ def check_limits(job, limits):
     at_most(len(job["buffers"]), limits.buffers, "buffers")
     at_most(len(job["steps"]), limits.steps, "steps")
     at_most(len(job["outputs"]), limits.outputs, "outputs")
+    at_most(len(shown_by(job)), limits.outputs, "outputs of progress")
     at_most(job.get("count", 1), limits.instances, "instances")
     for buffer in job["buffers"].values():
         at_most(buffer["bytes"], limits.buffer_bytes, "bytes")
@@ -161,7 +168,7 @@ def check_names(job):
     names += [buffer["resident"] for buffer in job["buffers"].values() if "resident" in buffer]
     names += [step["program"].split("@")[0] for step in job["steps"]]
     names += [step["entry"] for step in job["steps"] if "entry" in step]
-    names += [output["as"] for output in job["outputs"] if "as" in output]
+    names += [output["as"] for output in [*job["outputs"], *shown_by(job)] if "as" in output]
     for name in names:
         require(is_text(name, 128), f"bad name {name!r}")
     require("reply_to" not in job or is_text(job["reply_to"], 249), "bad reply_to")
@@ -204,16 +211,26 @@ def check_step(job, step):
                 raise Refused("bad_job", f"{arg['f32']} does not fit f32") from None
 
 
-def check_outputs(job):
-    names = [output.get("as", output["buffer"]) for output in job["outputs"]]
+def check_outputs(job, outputs):
+    names = [output.get("as", output["buffer"]) for output in outputs]
     require(len(set(names)) == len(names), "an output's name comes twice")
-    for output in job["outputs"]:
+    for output in outputs:
         require(output["buffer"] in job["buffers"], f"no buffer {output['buffer']!r}")
         buffer = job["buffers"][output["buffer"]]
         require("count" not in job or buffer.get("each", False), "an output of a shared buffer")
         size = buffer["bytes"]
         offset = output.get("offset", 0)
         require(offset + output.get("bytes", 0) <= size, "output past the end")
+
+
+def check_shown(job):
+    """Those of progress are outputs as any, but for how large they may be."""
+    check_outputs(job, shown_by(job))
+    total = 0
+    for output in shown_by(job):
+        size = job["buffers"][output["buffer"]]["bytes"]
+        total += output.get("bytes", size - output.get("offset", 0)) * job.get("count", 1)
+    require(total <= PROGRESS_BYTES_MAX, f"progress: {total} bytes, at most {PROGRESS_BYTES_MAX}", "too_large")
 
 
 def check_until(job):
@@ -244,9 +261,10 @@ def check(payload, limits=Limits()):
         check_buffer(job, name, buffer)
     for step in job["steps"]:
         check_step(job, step)
-    check_outputs(job)
+    check_outputs(job, job["outputs"])
     if "until" in job:
         check_until(job)
+    check_shown(job)
 
 
 def check_control(payload):

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes the golden vectors: messages, and beside each what every decoder must say of it.
 
-generate.py [FOLDER]  writes valid/, invalid/, control/, results/, telemetry/ and runs/ there (this folder if none is named)
+generate.py [FOLDER]  writes valid/, invalid/, control/, results/, progress/, telemetry/ and runs/ there (this folder if
+                      none is named)
 """
 
 import copy
@@ -135,6 +136,7 @@ def everything():
         "outputs": [{"buffer": "data"}, {"buffer": "data", "offset": 4, "bytes": 8, "as": "middle"}],
         "until": {"buffer": "done"},
         "time_ms": 60000,
+        "progress": {"every_ms": 1000, "outputs": [{"buffer": "data", "offset": 4, "bytes": 8, "as": "middle"}]},
         "timing": True,
         "deadline_ms": 1800000000000,
         "timeout_ms": 1000,
@@ -270,6 +272,81 @@ def long_jobs():
         reversed(long_array(time_ms=1).items()))  # fmt: skip
 
 
+def showing(*outputs, every_ms=1000, **more):
+    """The small job, which shows these outputs and how far it is."""
+    return long(until=None, progress={"every_ms": every_ms, "outputs": list(outputs)}, **more)
+
+
+def showing_bytes(*sizes, **more):
+    """The same, with buffers of so many bytes, each of which is an output of progress."""
+    buffers = {f"b{place}": {"bytes": size, "each": "count" in more} for place, size in enumerate(sizes)}
+    step = {"program": "p", "args": [], "grid": [1]}
+    return showing(*({"buffer": name} for name in buffers), buffers=buffers | {"done": {"bytes": 4}}, steps=[step],
+                   outputs=[], **more)  # fmt: skip
+
+
+def showing_jobs():
+    """(name, description, message)"""
+    yield "progress", "progress alone makes a job a long one", long(until=None, progress={"every_ms": 1000})
+    yield "progress_until", "a job that shows whether it is done", long(
+        progress={"every_ms": 1000, "outputs": [{"buffer": "done"}]})  # fmt: skip
+    yield "progress_often", "as often as may be", showing(every_ms=100)
+    yield "progress_rarely", "as rarely as a number can say", showing(every_ms=2**32 - 1)
+    yield "progress_no_outputs", "no outputs, in so many words", showing()
+    yield "progress_outputs", "a buffer, and a part of it", showing(
+        {"buffer": "x"}, {"buffer": "x", "offset": 4, "bytes": 8, "as": "middle"})  # fmt: skip
+    yield "progress_output_again", "an output of progress has the name of one of the result", showing({"buffer": "y"})
+    yield "progress_output_empty", "an output that starts at the end", showing({"buffer": "y", "offset": 16})
+    yield "progress_array", "what each instance has", long_array(
+        progress={"every_ms": 1000, "outputs": [{"buffer": "y", "bytes": 4}]})  # fmt: skip
+    yield "progress_largest", "exactly as many bytes as may be", showing_bytes(65536)
+    yield "progress_largest_by_outputs", "the same in two outputs", showing_bytes(1, 65535)
+    yield "progress_largest_by_instances", "the same in four instances", showing_bytes(16384, count=4)
+    yield "progress_of_nothing", "outputs without any bytes", showing_bytes(0, 0, count=100)
+    yield "progress_large_buffer", "a small part of a large buffer", showing(
+        {"buffer": "x", "offset": (1 << 40) - 4}, buffers={"x": {"bytes": 1 << 40}, "y": {"bytes": 16}})  # fmt: skip
+
+
+def bad_showing_jobs():
+    yield "progress_without_repeat", "nobody says how many rounds at most", showing(repeat=None)
+    yield "progress_nil", "nil for absent", long() | {"progress": None}
+    yield "progress_number", "how often without its map", long(progress=1000)
+    yield "progress_empty", "nobody says how often", long(progress={})
+    yield "progress_outputs_alone", "the same, with outputs", long(progress={"outputs": [{"buffer": "y"}]})
+    yield "progress_unknown_key", "a key that nobody knows", long(progress={"every_ms": 1000, "rounds": 10})
+    yield "progress_key_twice", "a key twice", long(progress=Pairs([("every_ms", 1000), ("every_ms", 1000)]))
+    yield "progress_twice", "two of them", Pairs([*showing().items(), ("progress", {"every_ms": 1000})])
+    for name, description, every_ms in (
+        ("0", "no time in between", 0), ("99", "a millisecond less than the least", 99),
+        ("negative", "a negative time", -100), ("float", "a time that is a float", 1000.0),
+        ("text", "a time that is a string", "1s"), ("nil", "nil for a time", None),
+        ("2_32", "a time over 32 bits", 2**32),
+    ):  # fmt: skip
+        yield f"progress_every_{name}", description, showing(every_ms=every_ms)
+    yield "progress_outputs_nil", "nil for absent", long(progress={"every_ms": 1000, "outputs": None})
+    yield "progress_outputs_map", "outputs that are a map", long(
+        progress={"every_ms": 1000, "outputs": {"buffer": "y"}})  # fmt: skip
+    yield "progress_output_text", "an output without its map", showing("y")
+    yield "progress_output_unknown_key", "an output with an unknown key", showing({"buffer": "y", "best": 1})
+    yield "progress_output_unknown_buffer", "an output of no buffer", showing({"buffer": "z"})
+    yield "progress_output_past_end", "an output over the end", showing({"buffer": "y", "offset": 8, "bytes": 9})
+    yield "progress_output_offset_past_end", "an output past the end", showing({"buffer": "y", "offset": 17})
+    yield "progress_output_wraps", "an output that wraps", showing({"buffer": "y", "offset": 8, "bytes": U64_MAX - 4})
+    yield "progress_output_name_twice", "two outputs of one name", showing({"buffer": "y"}, {"buffer": "x", "as": "y"})
+    yield "progress_output_name_empty", "an output without a name", showing({"buffer": "y", "as": ""})
+    yield "progress_output_name_too_long", "65 characters, 130 bytes", showing({"buffer": "y", "as": "ł" * 65})
+    yield "progress_output_shared", "an output that all instances share", long_array(
+        progress={"every_ms": 1000, "outputs": [{"buffer": "z"}]})  # fmt: skip
+
+
+def large_showing_jobs():
+    yield "progress_too_large", "a byte more than progress may have", showing_bytes(65537)
+    yield "progress_too_large_by_outputs", "the same in two outputs", showing_bytes(1, 65536)
+    yield "progress_too_large_by_instances", "the same in three instances", showing_bytes(21846, count=3)
+    yield "progress_largest_instances", "as much as all instances may have", showing_bytes(1 << 33, 1 << 33, count=100)
+    yield "progress_outputs_too_many", "nine outputs", showing(*({"buffer": "y", "as": name} for name in "abcdefghi"))
+
+
 def bad_long_jobs():
     yield "long_until_without_repeat", "nobody says how many rounds at most", long(repeat=None)
     yield "long_time_without_repeat", "the same, with a time", long(until=None, repeat=None, time_ms=10000)
@@ -321,6 +398,7 @@ def valid():
     """(name, description, message)"""
     yield from arrays()
     yield from long_jobs()
+    yield from showing_jobs()
     yield "saxpy", "a small job", saxpy()
     yield "every_key", "every key that a job may have", everything()
     yield "keys_reversed", "the order of keys means nothing: steps may come before buffers", Pairs(
@@ -613,6 +691,8 @@ def invalid():
         (large_arrays, "too_large"),
         (bad_long_jobs, "bad_job"),
         (large_long_jobs, "too_large"),
+        (bad_showing_jobs, "bad_job"),
+        (large_showing_jobs, "too_large"),
     ):
         for name, description, message in vectors():
             yield name, description, code, message
@@ -727,6 +807,24 @@ def results():
     yield "error", "what a job that broke the format gets", error_result()
 
 
+def shown(**keys):
+    """What the small job shows while it runs."""
+    result = ok_result()
+    return {
+        "v": 1, "id": "job-1", "attempt": 1, "rounds": 1234, "live": 1, "outputs": result["outputs"],
+        "source": result["source"],
+    } | keys  # fmt: skip
+
+
+def progress():
+    yield "progress", "what a long job shows while it runs", shown()
+    yield "progress_no_outputs", "how far it is, and nothing else", shown(outputs=[])
+    yield "progress_untyped", "an output without a type", shown(outputs=[{"name": "y", "data": b""}])
+    yield "progress_again", "of a job that another worker began before", shown(attempt=2, rounds=1)
+    yield "progress_array", "an array, one of whose three instances is done", shown(
+        live=2, outputs=[{"name": "y", "datatype": "FP32", "shape": [3, 2], "data": X[:8] * 3}])  # fmt: skip
+
+
 def telemetry():
     schema = json.loads((pathlib.Path(__file__).parents[1] / "telemetry.schema.json").read_text(encoding="utf-8"))
     sections = ("jobs", "timed", "batches", "intake", "engine", "gauges")
@@ -787,6 +885,14 @@ def faults():
         until={"buffer": "z"}, time_ms=U64_MAX), "bad_job"  # fmt: skip
     yield "time_ms_before_timing", "more time than any limit, and 1 for true", long(
         time_ms=U64_MAX, timing=1), "too_large"  # fmt: skip
+    yield "time_ms_before_progress", "more time than any limit, and progress too often", long(
+        time_ms=U64_MAX, progress={"every_ms": 1}), "too_large"  # fmt: skip
+    yield "progress_before_timing", "more bytes than progress may have, and 1 for true", showing_bytes(
+        65537, timing=1), "too_large"  # fmt: skip
+    yield "progress_in_order", "progress too often, and of more bytes than it may have", showing_bytes(
+        65537, every_ms=1), "bad_job"  # fmt: skip
+    yield "progress_before_repeat", "more bytes than progress may have, and nobody says how many rounds", showing_bytes(
+        65537, repeat=None), "too_large"  # fmt: skip
     yield "time_ms_before_repeat", "more time than any limit, and nobody says how many rounds at most", long(
         repeat=None, time_ms=U64_MAX), "too_large"  # fmt: skip
     yield "repeat_before_launches", "nobody says how many rounds at most, and one has too many launches", long(
@@ -873,6 +979,9 @@ def long_runs():
     yield "long_repeat", "a long job with all of its rounds, which its receipt counts", [long(**timed)], [ok(
         outputs=[{"name": "y", "data": floats(6, 12, 18, 24)}], rounds=3, ended="repeat",
         telemetry={"h2d_bytes": 16, "d2h_bytes": 16, "param_bytes": 3 * 24, "kernel_launches": 3})]  # fmt: skip
+    yield "long_progress", "a long job that nobody watches", [showing({"buffer": "y"}, every_ms=100, repeat=3)], [ok(
+        outputs=[{"name": "y", "data": floats(6, 12, 18, 24)}], rounds=3, ended="repeat",
+        telemetry={"d2h_bytes": 16, "kernel_launches": 3})]  # fmt: skip
     yield "long_array_repeat", "a long array", [array_of_x() | {"repeat": 3, "time_ms": 3600000}], [ok(
         outputs=[{"name": "y", "data": floats(*[3, 6] * 3)}], rounds={"hex": "03000000" * 3}, ended={"hex": "02" * 3},
         telemetry={"kernel_launches": 9, "param_bytes": 9 * 24, "instances": 3})]  # fmt: skip
@@ -959,6 +1068,8 @@ def generate(folder):
         write(folder / "control", name, message, {"description": description, "code": code})
     for name, description, message in results():
         write(folder / "results", name, message, {"description": description})
+    for name, description, message in progress():
+        write(folder / "progress", name, message, {"description": description})
     for run in runs():
         write_run(folder / "runs", *run)
     write(folder / "telemetry", "interval", telemetry(), {"description": "what came in one interval"})

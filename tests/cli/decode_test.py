@@ -51,7 +51,8 @@ def same(printed, packed):
 
 class DecodeTest(unittest.TestCase):
     def test_every_golden_message_loses_nothing_as_json(self):
-        messages = sorted(path for kind in ("valid", "results", "telemetry") for path in (GOLDEN / kind).glob("*.msgpack"))
+        kinds = ("valid", "results", "progress", "telemetry")
+        messages = sorted(path for kind in kinds for path in (GOLDEN / kind).glob("*.msgpack"))
         self.assertGreater(len(messages), 50)
         for path in messages:
             packed = msgpack.unpackb(path.read_bytes(), strict_map_key=False)

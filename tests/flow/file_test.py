@@ -8,8 +8,10 @@ import unittest
 
 from worker_flow import BINARY, BUILD, PATIENCE_S, FlowTest, is_saxpy, saxpy
 
+import check_job
 import gpu_worker as gw
 import msgpack
+import numpy
 
 
 def saxpy_array(n, count):
@@ -62,6 +64,32 @@ class FileTest(FlowTest):
             self.assertEqual(result["telemetry"]["instances"], count)
             self.assertEqual(result["telemetry"]["kernel_launches"], count)
             self.assertGreaterEqual(result["telemetry"]["slices"], 1)
+
+    def test_long_jobs_show_how_far_they_are_in_a_file(self):
+        long = {"repeat": 2**32 - 1, "time_ms": 1000}
+        every = {"every_ms": 100, "outputs": [{"buffer": "y"}, {"buffer": "y", "offset": 4, "bytes": 4, "as": "part"}]}
+        single = saxpy(1) | long | {"progress": every}
+        several = saxpy_array(1, count=3) | long | {"progress": every}
+        silent = saxpy(2) | long
+        path = self.folder / "progress"
+        run, results = self.run_jobs(b"".join(map(msgpack.packb, (single, several, silent))), "--progress", path)
+        self.assertEqual((run.returncode, len(results)), (0, 3), run.stderr)
+        validator, rounds = check_job.load_validator("progress"), {"job-1": [], "array-1": []}
+        for shown in gw.read_results(path):
+            validator.validate(shown)
+            rounds[shown["id"]].append(shown["rounds"])
+            count = 3 if shown["id"] == "array-1" else 1
+            self.assertEqual((shown["v"], shown["attempt"], shown["live"]), (1, 1, count))
+            y, part = (numpy.frombuffer(output["data"], "<f4") for output in shown["outputs"])
+            self.assertEqual(shown["outputs"][0].get("shape"), [3, 3] if count == 3 else [4])
+            self.assertEqual(part.tolist(), y.reshape(count, -1)[:, 1].tolist())
+            if count == 1:
+                self.assertEqual(y.tolist(), [2 * shown["rounds"] + 1] * 4)
+        ends = {result["id"]: int(numpy.max(gw.ends(result).rounds)) for result in results}
+        for id, shown in rounds.items():
+            self.assertGreater(len(shown), 0, id)
+            self.assertEqual(shown, sorted(set(shown)))
+            self.assertLessEqual(shown[-1], ends[id])
 
     def test_a_million_instances_of_nothing_end_well_or_with_a_clear_error(self):
         nothing = {"v": 1, "count": 1_000_000, "buffers": {}, "outputs": [], "timeout_ms": 120000}

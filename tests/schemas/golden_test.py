@@ -50,7 +50,7 @@ class Golden(unittest.TestCase):
     def test_committed_vectors_are_the_generated_ones(self):
         with tempfile.TemporaryDirectory() as folder:
             generate.generate(pathlib.Path(folder))
-            for kind in ("valid", "invalid", "control", "results", "telemetry", "runs"):
+            for kind in ("valid", "invalid", "control", "results", "progress", "telemetry", "runs"):
                 new = {path.name: path.read_bytes() for path in (pathlib.Path(folder) / kind).iterdir()}
                 committed = {path.name: path.read_bytes() for path in (GOLDEN / kind).iterdir()}
                 self.assertEqual(new, committed, "run schemas/golden/generate.py")
@@ -96,6 +96,21 @@ class Results(unittest.TestCase):
             validator.validate(message)
             for section in ("worker", "jobs", "timed", "batches", "intake", "engine", "gauges"):
                 self.assertFalse(validator.is_valid(message | {section: message[section] | {"extra": 1}}))
+
+    def test_golden_progress_is_valid_and_nothing_else_may_stand_in_it(self):
+        validator, whole = check_job.load_validator("progress"), generate.shown()
+        for path in sorted((GOLDEN / "progress").glob("*.msgpack")):
+            with self.subTest(path.name):
+                validator.validate(msgpack.unpackb(path.read_bytes()))
+        (output,) = whole["outputs"]
+        blob = {"name": "y", "blob": generate.DIGEST}
+        others = [{"extra": 1}, {"attempt": 0}, {"rounds": 0}, {"rounds": 2**32}, {"rounds": 1.0}, {"live": -1},
+                  {"live": 2**32}, {"outputs": [blob]}, {"outputs": [output | {"blob": generate.DIGEST}]}, {"outputs": [{"name": "y"}]},
+                  {"source": whole["source"] | {"offset": -1}}, {"status": "ok"}]
+        for other in others:
+            self.assertFalse(validator.is_valid(whole | other), other)
+        for key in whole:
+            self.assertFalse(validator.is_valid({name: value for name, value in whole.items() if name != key}), key)
 
     def test_results_that_contradict_themselves_are_not(self):
         ok, error = generate.ok_result(), generate.error_result()

@@ -7,10 +7,9 @@
 #include "cli/options.h"
 
 static const char about[] =
-    "Prints messages of any kind: jobs, results, telemetry, cancels, one after the other, and the "
-    "lines of\n"
-    "run --dead-letters. `-` is standard input. As YAML, long lists are cut; as JSON they are "
-    "whole.\n";
+    "Prints messages of any kind: jobs, results, progress, telemetry, cancels, one after the\n"
+    "other, and the lines of run --dead-letters. `-` is standard input. As YAML, long lists are\n"
+    "cut; as JSON they are whole.\n";
 
 static const char examples[] =
     "example:\n"

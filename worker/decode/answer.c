@@ -44,7 +44,8 @@ static struct request read_request(const struct wire_value *job) {
         .outputs = wire_get(job, "outputs"),
         .count = uint_of(wire_get(job, "count"), 0),
         .rounds_max = uint_of(wire_get(job, "repeat"), 0),
-        .is_long = has_until || wire_get(job, "time_ms") != NULL,
+        .is_long =
+            has_until || wire_get(job, "time_ms") != NULL || wire_get(job, "progress") != NULL,
         .has_until = has_until};
 }
 
