@@ -107,6 +107,25 @@ class EmbeddedTest(FlowTest):
         self.stop_well(worker)
         self.assertIn("13, 24", tailed.stdout)
 
+    def test_tail_prints_what_long_jobs_show_while_they_run(self):
+        worker = self.start(topics={"progress": "gpu-progress"})
+        long = "repeat: 4294967295\ntime_ms: 1000\nprogress: {every_ms: 100, outputs: [{buffer: x}]}\n"
+        for id in ("by-hand", "other"):
+            self.job.write_text(JOB.replace("by-hand", id) + long)
+            self.assertEqual(self.run_command("submit", self.job).returncode, 0)
+        tailed = self.run_command("tail", "--progress", "--from-beginning", "--id", "other", "--count", "1", "--json")
+        self.stop_well(worker)
+        line = json.loads(tailed.stdout)
+        self.assertEqual((line["topic"], line["message"]["id"], line["message"]["live"]), ("gpu-progress", "other", 1))
+        self.assertEqual(line["headers"], [["content-type", "application/msgpack"]])
+        self.assertEqual(line["message"]["outputs"], [{"name": "x", "datatype": "FP32", "data": {"f32": [1, 2]}}])
+        self.config.write_text("driver: cpu\n")
+        unset = self.run_command("tail", "--progress")
+        self.assertEqual(unset.returncode, 3)
+        self.assertIn("topics.progress is not set", unset.stderr)
+        both = self.run_command("tail", "--progress", "--topic", "gpu-results")
+        self.assertEqual(both.returncode, 2)
+
     def test_tail_chooses_by_time_id_and_code_and_prints_json(self):
         worker = self.start()
         before = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -1,4 +1,4 @@
-/* gpu-worker tail: follows a topic of results or dead letters and decodes it. */
+/* gpu-worker tail: follows a topic of results, dead letters or progress and decodes it. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -22,11 +22,12 @@ static const char about[] =
 static const char examples[] =
     "examples:\n"
     "  gpu-worker tail --config worker.yaml\n"
-    "  gpu-worker tail --topic gpu-dead --since 2h --json | jq .headers\n";
+    "  gpu-worker tail --topic gpu-dead --since 2h --json | jq .headers\n"
+    "  gpu-worker tail --progress --id fit-7 --json | jq .message.rounds\n";
 
 struct tail_arguments {
     const char *config, *topic;
-    bool from_beginning, json;
+    bool progress, from_beginning, json;
     struct cli_values ids, codes; /* none: all are shown */
     uint64_t since_ms;            /* 0: from now, or from the beginning */
     uint64_t count;
@@ -40,6 +41,8 @@ static bool parse_arguments(int argc, char **argv, struct tail_arguments *ret, i
         {"config", "FILE", "the configuration with brokers and topics; without it, all defaults",
             .text = &ret->config},
         {"topic", "NAME", "another topic, such as the dead letters'", .text = &ret->topic},
+        {"progress", NULL, "topics.progress: what long jobs show while they run", CLI_OR,
+            .flag = &ret->progress},
         {"from-beginning", NULL, "begin with the oldest message", .flag = &ret->from_beginning},
         {"since", "WHEN",
             "begin with messages published at this time or later: 2026-11-21T08:30:00Z, or how\n"
@@ -65,19 +68,6 @@ static bool parse_arguments(int argc, char **argv, struct tail_arguments *ret, i
 
 /* --- what is shown --- */
 
-static bool find(const struct wire_value *map, const char *key, const struct wire_value **ret) {
-    const struct wire_value *at = map + 1;
-    for (uint32_t i = 0; map->type == WIRE_MAP && i < map->count; i++) {
-        const struct wire_value *value = wire_next(at);
-        if (at->type == WIRE_TEXT && slice_is_text(wire_slice(at), key)) {
-            *ret = value;
-            return true;
-        }
-        at = wire_next(value);
-    }
-    return false;
-}
-
 static bool accepts(const struct cli_values *values, struct slice value) {
     for (size_t i = 0; i < values->count; i++)
         if (slice_is_text(value, values->items[i])) return true;
@@ -87,29 +77,39 @@ static bool accepts(const struct cli_values *values, struct slice value) {
 static bool accepts_id(const struct cli_values *ids, struct slice id) {
     for (size_t i = 0; i < ids->count; i++)
         if (id_answers_to(id, ids->items[i])) return true;
-    return ids->count == 0;
+    return false;
+}
+
+/* A result and a dead letter say it in a header, other messages in themselves. */
+static bool has_id(const struct delivery *delivery, const struct cli_values *ids) {
+    struct slice id;
+    struct wire_values values;
+    struct error err;
+    if (ids->count == 0) return true;
+    if (delivery_header(delivery, "gpu-worker-job-id", &id)) return accepts_id(ids, id);
+    if (wire_read(delivery->payload, SIZE_MAX, &values, &err) != ERR_OK) return false;
+    bool has = accepts_id(ids, wire_text(wire_get(values.items, "id")));
+    wire_values_fini(&values);
+    return has;
 }
 
 /* A dead letter says its code in a header, a result in itself. */
 static bool has_code(const struct delivery *delivery, const struct cli_values *codes) {
-    const struct wire_value *error, *code;
     struct slice value;
     struct wire_values values;
     struct error err;
     if (codes->count == 0) return true;
     if (delivery_header(delivery, DEAD_LETTER_CODE, &value)) return accepts(codes, value);
     if (wire_read(delivery->payload, SIZE_MAX, &values, &err) != ERR_OK) return false;
-    bool has = find(values.items, "error", &error) && find(error, "code", &code) &&
-               code->type == WIRE_TEXT && accepts(codes, wire_slice(code));
+    const struct wire_value *code = wire_get(wire_get(values.items, "error"), "code");
+    bool has = accepts(codes, wire_text(code));
     wire_values_fini(&values);
     return has;
 }
 
 static bool is_shown(const struct tail_arguments *arguments, const struct delivery *delivery) {
-    struct slice id = {0};
-    (void)delivery_header(delivery, "gpu-worker-job-id", &id);
     return delivery->position.published_unix_ms >= arguments->since_ms &&
-           accepts_id(&arguments->ids, id) && has_code(delivery, &arguments->codes);
+           has_id(delivery, &arguments->ids) && has_code(delivery, &arguments->codes);
 }
 
 static enum err follow(
@@ -129,6 +129,24 @@ static enum err follow(
     return code;
 }
 
+static int tail(const struct settings *settings, const struct tail_arguments *arguments) {
+    struct reader *reader = NULL;
+    struct error err;
+    const char *topic = arguments->topic != NULL ? arguments->topic
+                        : arguments->progress    ? settings->topics.progress
+                                                 : settings->topics.results;
+    if (topic[0] == 0)
+        return cli_fail(
+            CLI_CONFIG, "tail", "topics.progress is not set; set it for the workers, and here");
+    uint64_t from_unix_ms = arguments->from_beginning  ? READER_FROM_BEGINNING
+                            : arguments->since_ms != 0 ? arguments->since_ms
+                                                       : READER_FROM_NOW;
+    enum err code = connect_reader(settings, topic, from_unix_ms, &reader, &err);
+    if (code == ERR_OK) code = follow(reader, arguments, &err);
+    reader_destroy(reader);
+    return code == ERR_OK ? CLI_OK : cli_fail(CLI_BROKER, "tail", "%s; %s", err.message, err.fix);
+}
+
 int command_tail(int argc, char **argv) {
     struct tail_arguments arguments = {.count = UINT64_MAX};
     int exit_code;
@@ -138,17 +156,7 @@ int command_tail(int argc, char **argv) {
     exit_code = cli_load_settings("tail", arguments.config, &settings);
     if (exit_code != CLI_OK) return exit_code;
     signals_catch_stop();
-
-    struct reader *reader = NULL;
-    struct error err;
-    const char *topic = arguments.topic != NULL ? arguments.topic : settings.topics.results;
-    uint64_t from_unix_ms = arguments.from_beginning  ? READER_FROM_BEGINNING
-                            : arguments.since_ms != 0 ? arguments.since_ms
-                                                      : READER_FROM_NOW;
-    enum err code = connect_reader(&settings, topic, from_unix_ms, &reader, &err);
-    if (code == ERR_OK) code = follow(reader, &arguments, &err);
-    if (code != ERR_OK) exit_code = cli_fail(CLI_BROKER, "tail", "%s; %s", err.message, err.fix);
-    reader_destroy(reader);
+    exit_code = tail(&settings, &arguments);
     settings_fini(&settings);
     return exit_code;
 }
