@@ -139,6 +139,26 @@ class LocalTest(ClientTest):
         short.result(PATIENCE_S)
         self.assertEqual("time", short.ended)
 
+    def test_long_jobs_show_how_far_they_are_while_they_run(self):
+        topics = {"control": "gpu-control", "progress": "gpu-progress"}
+        client = self.local(config={"topics": topics}, **topics)
+        rows = {"x": gw.upload(X), "y": gw.zeros([4], "<f4")}
+        saxpy = client.program("saxpy").options(repeat=2**32 - 1, progress=gw.progress(100, ["y"]))
+        each = numpy.array([[1], [2], [3]])
+        for future, live, a in ((saxpy(a=1, **rows), 1, 1), (saxpy.map(a=each.ravel(), **rows), 3, each)):
+            rounds = []
+            for shown in future.progress(PATIENCE_S):
+                numpy.testing.assert_array_equal(shown.rounds * a * X, shown["y"])
+                self.assertEqual(1, shown.attempt)
+                self.assertIn(shown.live, (live, 0) if len(rounds) >= 3 else (live,))  # a map that is answered has none
+                rounds.append(shown.rounds)
+                if len(rounds) == 3:
+                    self.assertTrue(future.stop())
+            self.assertGreaterEqual(len(rounds), 3)
+            self.assertEqual(sorted(set(rounds)), rounds)
+            self.assertGreaterEqual(numpy.max(future.rounds), rounds[-1])
+            numpy.testing.assert_array_equal(numpy.max(future.rounds) * a * X, future.result(PATIENCE_S)["y"])
+
     def test_a_forked_child_is_answered_by_the_worker_of_its_parent(self):
         saxpy = self.plain.program("saxpy")
         saxpy(a=1, x=X, y=X).result(PATIENCE_S)

@@ -78,7 +78,8 @@ class SecureKafkaTest(KafkaFlowTest):
         names = {
             "topics.jobs": self.topics.jobs, "topics.control": self.topics.control, "topics.results": self.topics.results,
             "topics.dead_letters": self.topics.dead_letters, "topics.telemetry": self.topics.telemetry,
-            "topics.reply_to": "replies", "kafka.group": self.topics.group, "<kafka.group>-": f"{self.topics.group}-"}
+            "topics.progress": self.topics.progress, "topics.reply_to": "replies",
+            "kafka.group": self.topics.group, "<kafka.group>-": f"{self.topics.group}-"}
         prefixed, literal = admin.ResourcePatternType.PREFIXED, admin.ResourcePatternType.LITERAL
         kinds = {"<kafka.group>-": (admin.ResourceType.TRANSACTIONAL_ID, prefixed), "kafka.group": (admin.ResourceType.GROUP, literal)}
         for key, name in names.items():
@@ -101,7 +102,7 @@ class SecureKafkaTest(KafkaFlowTest):
             cluster.permission_type)]))
         for number, delivery in enumerate(("at_least_once", "exactly_once")):
             config = self.config() | {"delivery": delivery, "commit_interval_ms": "100ms"}
-            config["topics"]["control"] = self.topics.control
+            config["topics"] |= {"control": self.topics.control, "progress": self.topics.progress}
             checked = self.run_to_end(config, "check", "--connect")
             self.assertEqual(checked.returncode, 0, checked.stderr)
             self.produce(msgpack.packb(saxpy(number)))

@@ -79,8 +79,8 @@ class Topics:
     def __init__(self, bootstrap_servers, partitions=4, replicas=1):
         self.partitions = partitions
         mark = uuid.uuid4().hex[:8]
-        self.all = [f"{kind}-{mark}" for kind in ("jobs", "results", "dead", "telemetry", "control")]
-        self.jobs, self.results, self.dead_letters, self.telemetry, self.control = self.all
+        self.all = [f"{kind}-{mark}" for kind in ("jobs", "results", "dead", "telemetry", "control", "progress")]
+        self.jobs, self.results, self.dead_letters, self.telemetry, self.control, self.progress = self.all
         self.group = f"group-{mark}"
         create_topics(bootstrap_servers, self.all, partitions, replicas)
 

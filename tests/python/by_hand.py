@@ -45,16 +45,16 @@ def run_forked(run):
 
 class FakeWorker:
     """Takes what is sent to the jobs' topic of librdkafka's own broker, and answers what `say` makes of it: a list of
-    results, or parts of them."""
+    results, or parts of them. Of a job that it answers with nothing a test says later what it shows, and the answer."""
 
     def __init__(self, test, say):
         self.broker = confluent_kafka.Producer({"bootstrap.servers": "none", "test.mock.num.brokers": 1, "log_level": 3})
         (broker,) = self.broker.list_topics(timeout=PATIENCE_S).brokers.values()
         self.address = f"{broker.host}:{broker.port}"
-        self.say, self.jobs, self.is_over = say, [], False
+        self.say, self.jobs, self.sources, self.is_over = say, [], {}, False
         maker = confluent_kafka.Consumer({
             "bootstrap.servers": self.address, "group.id": "maker", "allow.auto.create.topics": True})
-        for topic in ("jobs", "results"):  # who asks with this setting makes it
+        for topic in ("jobs", "results", "progress"):  # who asks with this setting makes it
             maker.list_topics(topic, timeout=PATIENCE_S)
         maker.close()
         self.thread = threading.Thread(target=self.work)
@@ -78,10 +78,23 @@ class FakeWorker:
             self.jobs.append(job)
             self.partition, self.key = message.partition(), message.key()
             source = {"topic": "jobs", "partition": message.partition(), "offset": message.offset()}
+            self.sources[job["id"]] = source
             for result in self.say(job):
-                whole = {"id": job["id"], "status": "ok", "outputs": [], "source": source, **result}
-                where = "/".join(map(str, whole["source"].values()))
-                self.broker.produce("results", msgpack.packb(whole),
-                                    headers={"gpu-worker-job-id": whole["id"], "gpu-worker-source": where})
-            self.broker.poll(0)
+                self.answer(job["id"], result)
         consumer.close()
+
+    def answer(self, id, result):
+        whole = {"id": id, "status": "ok", "outputs": [], "source": self.sources[id], **result}
+        where = "/".join(map(str, whole["source"].values()))
+        self.broker.produce("results", msgpack.packb(whole),
+                            headers={"gpu-worker-job-id": whole["id"], "gpu-worker-source": where})
+        self.broker.poll(0)
+
+    def show(self, id, **shown):
+        """On one partition, so that it is read in this order."""
+        whole = {"v": 1, "id": id, "attempt": 1, "rounds": 1, "live": 1, "outputs": [], "source": self.sources[id]}
+        self.show_bytes(msgpack.packb({**whole, **shown}))
+
+    def show_bytes(self, message):
+        self.broker.produce("progress", message, partition=0)
+        self.broker.poll(0)

@@ -13,12 +13,15 @@ import msgpack  # type: ignore[import-untyped]
 import numpy
 
 from .handles import Kept
-from .job import Job
-from .result import END_BYTES, ENDED
+from .job import LONG, Job
+from .result import END_BYTES, ENDED, arrays_shown
+from .watch import Progress
 
 # What a result has besides its outputs: telemetry, an error, the instances that failed; for each output and resident a name.
 REST_BYTES, NAMED_BYTES = 64 * 1024, 1024
 REST_PARTS, OUTPUT_PARTS = 64, 2  # lists and maps
+SHOWN_BYTES_MAX, SHOWN_NAMES_MAX = 1024 * 1024, 4096  # of a message of progress, which has 64 KiB of outputs at most
+U32_MAX = 2**32 - 1
 DIGEST = re.compile("sha256:[0-9a-f]{64}")
 ADVICE = "see who else writes to the topic of results"
 NO_RESULT = f"the answer is no result as schemas/result.schema.json has it: {ADVICE}"
@@ -61,7 +64,7 @@ class Rounds:
     @classmethod
     def of(cls, job: Job) -> Optional[Rounds]:
         """None if the job is no long one."""
-        return cls(job.get("repeat", 0), "until" in job) if job.keys() & {"until", "time_ms"} else None
+        return cls(job.get("repeat", 0), "until" in job) if job.keys() & LONG else None
 
     def fit(self, rounds: Any, ended: Any, count: Optional[int]) -> bool:
         """Whether a result may say this of a job of so many instances."""
@@ -78,6 +81,52 @@ class Rounds:
 
 
 @dataclasses.dataclass(frozen=True)
+class Showing:
+    """What a long job may show of itself."""
+
+    outputs: tuple[Output, ...]
+    count: Optional[int]
+    most: int
+
+    @classmethod
+    def of(cls, job: Job) -> Optional[Showing]:
+        """None if the job asks for no progress."""
+        if "progress" not in job:
+            return None
+        outputs = tuple(Output.of(output, job) for output in job["progress"].get("outputs", []))
+        return cls(outputs, job.get("count"), job.get("repeat", 0))
+
+    @property
+    def bytes(self) -> int:
+        return sum(output.bytes for output in self.outputs)
+
+    def progress(self, found: Mapping[str, Any]) -> Progress:
+        """What a message of read_shown() shows. ValueError for one that this job cannot have shown."""
+        attempt, rounds, live = numbers = [found[key] for key in ("attempt", "rounds", "live")]
+        are_in_range = 1 <= attempt <= U32_MAX and 1 <= rounds <= self.most and 0 <= live <= (self.count or 1)
+        are_good = are_in_range and not any(isinstance(number, bool) for number in numbers)
+        if not are_good or tuple(Output.found(output, 0) for output in found["outputs"]) != self.outputs:
+            raise ValueError(f"the progress does not fit the job; {ADVICE}")
+        return Progress(attempt, rounds, live, arrays_shown(found["outputs"], self.count))
+
+
+def read_shown(message: bytes) -> Optional[dict[str, Any]]:
+    """A message of the topic of progress, which may be anybody's. None for one that is no such message, or so large
+    that no worker sends it; little is allocated for it."""
+    if len(message) > SHOWN_BYTES_MAX:
+        return None
+    try:
+        found = _unpack(message, SHOWN_NAMES_MAX, SHOWN_NAMES_MAX)
+    except Exception:  # the library raises whatever its parser meets
+        return None
+    needed = {"id": str, "attempt": int, "rounds": int, "live": int, "outputs": list, "source": dict}
+    place = {"topic": str, "partition": int, "offset": int}
+    is_one = _has(found, needed, {}) and _has(found["source"], place, {}) and all(
+        _is_output(output) and "data" in output for output in found["outputs"])
+    return dict(found) if is_one else None
+
+
+@dataclasses.dataclass(frozen=True)
 class Expected:
     """What a good answer to a job has."""
 
@@ -85,11 +134,12 @@ class Expected:
     count: Optional[int]
     buffers: int
     rounds: Optional[Rounds]
+    showing: Optional[Showing]
 
     @classmethod
     def of(cls, job: Job) -> Expected:
         outputs = tuple(Output.of(output, job) for output in job["outputs"])
-        return cls(outputs, job.get("count"), len(job["buffers"]), Rounds.of(job))
+        return cls(outputs, job.get("count"), len(job["buffers"]), Rounds.of(job), Showing.of(job))
 
     @property
     def sizes(self) -> list[int]:

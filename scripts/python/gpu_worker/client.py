@@ -15,14 +15,15 @@ import confluent_kafka
 import numpy
 import numpy.typing
 
-from .answer import Expected
+from .answer import Expected, read_shown
 from .blobs import Store, open_store
 from .datatypes import little_endian, name_of
+from .feed import Feed
 from .futures import Future, MapFuture, Sent, bare
 from .handles import Kept, Static
 from .job import Buffer, Job, blob, check, encode, upload
 from .line import ATTEMPTS_MAX, Line, Resident, Ticket, code_of
-from .link import Link, POLL_S, ResultsLost
+from .link import LOGGER, Link, POLL_S, ResultsLost
 from .program import Listing, Program, read_listing
 from .result import arrays_of, warn_unless_done
 
@@ -50,6 +51,7 @@ class Client:
     `results`      the workers' `topics.results`; with `reply_to=True` a topic that the workers have in `topics.reply_to`,
                    which the jobs then name
     `control`      the workers' `topics.control`: cancelling a future also tells the workers, and stopping one does
+    `progress`     the workers' `topics.progress`: a future shows how far its long job is
     `kafka`        any settings of confluent_kafka, such as security.protocol; `producer` and `consumer` for one of both
     `blobs`        the workers' blob store: a folder, a URL, or an object with get() and put(). Arrays of more than
                    `inline_bytes` go there
@@ -60,14 +62,14 @@ class Client:
 
     def __init__(
         self, servers: str, jobs: str = "gpu-jobs", results: str = "gpu-results", *, reply_to: bool = False,
-        control: Optional[str] = None, kafka: Optional[Mapping[str, Any]] = None,
+        control: Optional[str] = None, progress: Optional[str] = None, kafka: Optional[Mapping[str, Any]] = None,
         producer: Optional[Mapping[str, Any]] = None, consumer: Optional[Mapping[str, Any]] = None,
         blobs: Union[None, str, os.PathLike[str], Store] = None, inline_bytes: int = 256 * 1024,
         programs: Union[None, str, os.PathLike[str], Listing] = None, binary: str = "gpu-worker",
         in_flight: int = 10_000, in_flight_bytes: Optional[int] = None,
     ) -> None:
         self.store = open_store(blobs)
-        self._jobs, self._results, self._control = jobs, results, control
+        self._jobs, self._results, self._control, self._progress = jobs, results, control, progress
         self._reply_to = {"reply_to": results} if reply_to else {}
         self._options = (servers, results, kafka or {}, producer or {}, consumer or {})
         self._inline_bytes = inline_bytes
@@ -96,9 +98,21 @@ class Client:
         self._link = Link(*self._options)
         most = IN_FLIGHT_BYTES_EMBEDDED if self._link.is_embedded else IN_FLIGHT_BYTES
         self._in_flight_most = most if self._in_flight_bytes is None else self._in_flight_bytes
+        self._watcher = self._open_feed()
         self._reader: Optional[threading.Thread] = threading.Thread(
             target=_read, args=(weakref.ref(self), self._link), name="gpu-worker-results", daemon=True)
         self._reader.start()
+
+    def _open_feed(self) -> Optional[threading.Thread]:
+        """The thread that reads what jobs show; it alone has the feed. None without a topic."""
+        if self._progress is None:
+            return None
+        servers, _, kafka, _, consumer = self._options
+        feed = Feed(servers, self._progress, kafka, consumer, self._link.is_embedded)
+        thread = threading.Thread(
+            target=_watch, args=(weakref.ref(self), feed), name="gpu-worker-progress", daemon=True)
+        thread.start()
+        return thread
 
     def _after_fork(self) -> None:
         was_closed = self._is_closed
@@ -162,6 +176,9 @@ class Client:
         expected = Expected.of(whole)
         size = 2 * JOB_OVERHEAD_BYTES + sum(map(_size_of, buffers.values()))
         size += sum(min(output, INLINE_BYTES) for output in expected.sizes) + expected.ends_bytes
+        if expected.showing is not None and self._progress is not None:
+            future.watch()
+            size += expected.showing.bytes
         ticket = Ticket(future, whole, _bytes_of(key), expected, size)
         lines = {resident.line for resident in ticket.residents}
         if len(lines) > 1 or any(key is not None and line.key != ticket.key for line in lines):
@@ -416,6 +433,29 @@ class Client:
         for ticket in list(self._unanswered):
             self.fail(ticket, failure)
 
+    # --- progress: the watcher's thread ---
+
+    def show(self, messages: Iterable[bytes]) -> bool:
+        """What the topic of progress has brought. False if there is nothing after it."""
+        for message in messages:
+            found = read_shown(message)
+            ticket = None if found is None else self._pending.get(found["id"])
+            if found is not None and ticket is not None:
+                self._show(ticket, found)
+        return not self._is_closed and self._failure is None
+
+    def _show(self, ticket: Ticket, found: Mapping[str, Any]) -> None:
+        source, newest = found["source"], ticket.future._newest
+        where = f"{source['topic']}/{source['partition']}/{source['offset']}"
+        while ticket.source is None and not self._is_closed and self._failure is None:
+            self._link.serve()
+        if where != ticket.source or newest is None or ticket.expected.showing is None or ticket.future.done():
+            return
+        try:
+            newest.put(found["id"], ticket.expected.showing.progress(found))
+        except Exception as failure:  # somebody else wrote it: the worker's own comes in time
+            LOGGER.debug("%s: %s", ticket.future.name, failure)
+
     # --- the end ---
 
     def close(self, wait: bool = True) -> None:
@@ -429,6 +469,8 @@ class Client:
         unsent = self._link.flush() if self._failure is None else 0
         self._is_closed, self._is_given_up = True, not wait
         self._reader.join()
+        if self._watcher is not None:
+            self._watcher.join()
         _clients.discard(self)  # from here on a forked child has nothing to start again
         del self._link  # its connections end here, not when the garbage is collected
         self._fail_all(ConnectionError(CLOSED))
@@ -454,6 +496,17 @@ def _read(reference: weakref.ref[Client], link: Link) -> None:
         if os.getpid() != process:  # a callback has forked: the link is the parent's
             return
     link.close()
+
+
+def _watch(reference: weakref.ref[Client], feed: Feed) -> None:
+    """As _read(), of what jobs show. Meanwhile it keeps nobody's client."""
+    while True:
+        messages = feed.read()
+        client = reference()
+        if client is None or not client.show(messages):
+            break
+        del client
+    feed.close()
 
 
 class _Delivery:

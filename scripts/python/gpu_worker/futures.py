@@ -17,6 +17,7 @@ import numpy
 
 from .datatypes import Array
 from .result import Ends, JobFailed, ends
+from .watch import Following, Newest
 
 Arrays = dict[str, Array]
 
@@ -76,8 +77,26 @@ class Future(_Ours):
         self.id = ""
         self.answer: Optional[dict[str, Any]] = None
         self._teller = teller  # a weak reference: who keeps an answer does not keep the client
+        self._newest: Optional[Newest] = None  # what it shows, where anybody hears of it
         self._array: Optional[Future] = None  # whose row it is
         self._instance: Optional[int] = None  # of that array
+
+    def _after_fork(self) -> None:
+        super()._after_fork()
+        if self._newest is not None:
+            self._newest.after_fork()
+
+    def watch(self) -> None:
+        """For the client: the job shows how far it is."""
+        newest = self._newest = Newest()
+        self.add_done_callback(lambda _: newest.tell())
+
+    def progress(self, timeout: Optional[float] = None) -> Following:
+        """Yields what the long job shows of itself while it runs: each time what is newest, once it is newer than the
+        last. Ends when the job is answered; result() says how. With `async for` it waits in a coroutine. Raises
+        TimeoutError if nothing newer comes in time, and ValueError if the job asks for no progress, or its client has
+        no topic of it."""
+        return Following([_Message(self, None)], timeout)
 
     def cancel(self) -> bool:
         was_cancelled = self.cancelled()
@@ -111,6 +130,25 @@ class Future(_Ours):
         """What ended the long job: `until`, `repeat`, `time` or `stop`; otherwise as `rounds`."""
         found = self._ends()
         return None if found is None else found.ended
+
+
+@dataclasses.dataclass(frozen=True)
+class _Message:
+    """One that somebody follows."""
+
+    future: Future
+    rows: Optional[int]
+
+    @property
+    def newest(self) -> Newest:
+        if self.future._newest is None:
+            why = "it is one row of an array: follow the map" if self.future._array is not None else (
+                "it takes a job with `progress`, and a client with `progress`, the workers' topics.progress")
+            raise ValueError(f"{self.future.name} shows nothing: {why}")
+        return self.future._newest
+
+    def done(self) -> bool:
+        return self.future.done()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -188,6 +226,11 @@ class MapFuture(_Ours):
     def answers(self) -> list[Optional[dict[str, Any]]]:
         """The whole result of each message, with telemetry; None while there is none."""
         return [one.future.answer for one in self._sent]
+
+    def progress(self, timeout: Optional[float] = None) -> Following:
+        """As Future.progress(), of all rows: `live` counts those that are not done, and `rounds` is the greatest. Once
+        each message has shown something, `arrays` has what each showed last, stacked; until then it is empty."""
+        return Following([_Message(one.future, len(one.names or [])) for one in self._sent], timeout)
 
     def _ends(self) -> Optional[list[Ends]]:
         found = [one.future._ends() for one in self._sent]

@@ -18,6 +18,9 @@ Step = dict[str, Any]
 Output = Union[str, Mapping[str, Any]]
 Job = dict[str, Any]
 
+LONG = {"until", "time_ms", "progress"}  # each makes a job a long one
+PROGRESS_BYTES = 64 * 1024  # of all that a job shows at a time
+
 
 def digest(array: numpy.typing.ArrayLike) -> str:
     """The name of the array's bytes, as statics and blobs carry it.
@@ -99,15 +102,31 @@ def step(program: str, args: Iterable[Any], **options: Any) -> Step:
     return {"program": program, "args": list(args), **options}
 
 
+def _listed(outputs: Iterable[Output]) -> list[dict[str, Any]]:
+    return [{"buffer": output} if isinstance(output, str) else dict(output) for output in outputs]
+
+
+def progress(every_ms: int, outputs: Iterable[Output] = ()) -> dict[str, Any]:
+    """What a long job shows while it runs, and how often: every 100 ms at most. An output is the name of a buffer or a
+    dict; those of all instances have 64 KiB at most.
+
+    >>> progress(500, ["loss"])
+    {'every_ms': 500, 'outputs': [{'buffer': 'loss'}]}
+    """
+    return {"every_ms": int(every_ms), "outputs": _listed(outputs)}
+
+
 def job(
     id: str, buffers: Mapping[str, Any], steps: Sequence[Step], outputs: Sequence[Output], **options: Any
 ) -> Job:
     """A whole job. An output is the name of a buffer or a dict. Options: repeat, timing, deadline_ms, timeout_ms; of a
-    long job also time_ms and until, which is the name of the buffer that says when it is done."""
+    long job also time_ms, progress (as progress() makes it), and until, which is the name of the buffer that says when
+    it is done."""
     if isinstance(options.get("until"), str):
         options["until"] = {"buffer": options["until"]}
-    listed = [{"buffer": output} if isinstance(output, str) else dict(output) for output in outputs]
-    return {"v": 1, "id": id, "buffers": dict(buffers), "steps": list(steps), "outputs": listed, **options}
+    if "progress" in options:
+        options["progress"] = progress(**options["progress"])
+    return {"v": 1, "id": id, "buffers": dict(buffers), "steps": list(steps), "outputs": _listed(outputs), **options}
 
 
 def check(job: Mapping[str, Any]) -> None:
@@ -117,7 +136,10 @@ def check(job: Mapping[str, Any]) -> None:
             raise ValueError(f"the job has no '{key}': gw.job() makes a whole one")
         if not isinstance(job[key], kind):
             raise TypeError(f"'{key}' of the job is {job[key]!r}, and has to be a {kind.__name__.lower()}")
-    for output in job["outputs"]:
+    shown = job.get("progress", {})
+    if not isinstance(shown, Mapping):
+        raise TypeError(f"'progress' of the job is {shown!r}: gw.progress() makes one")
+    for output in [*job["outputs"], *shown.get("outputs", [])]:
         if not isinstance(output, Mapping) or not isinstance(output.get("buffer"), str):
             raise TypeError(f"an output of the job is {output!r}, and has to be like {{'buffer': 'y'}}")
 

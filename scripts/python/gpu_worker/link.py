@@ -9,7 +9,7 @@ import os
 import time
 import weakref
 from collections.abc import Callable, Mapping
-from typing import Any, Optional
+from typing import Any, Optional, Protocol
 
 import confluent_kafka
 import confluent_kafka.admin
@@ -87,7 +87,7 @@ class _IdQuestion:
 class Link:
     """Reads results from the end that the topic has when the link is opened. Answers to later jobs come behind it.
 
-    Threads: send() and partition_count() from any; read() from one."""
+    Threads: read() from one; the others from any."""
 
     def __init__(
         self, servers: str, results: str, kafka: Mapping[str, Any], producer: Mapping[str, Any],
@@ -111,7 +111,7 @@ class Link:
         self._astray: set[int] = set()  # partitions that do not have what would come next
         self._refresh_at = time.monotonic() + REFRESH_S
         self._assign()
-        _links.add(self)
+        keep_from_children(self)
 
     def _meets_embedded(self) -> bool:
         """Whether the broker is that inside a worker."""
@@ -282,18 +282,29 @@ class Link:
         self._producer.purge()
         self._consumer.close()
 
-    def abandon(self) -> None:
-        """For a forked child: only the parent has librdkafka's threads, and destroying the clients here would hang."""
-        for kept in (self._producer, self._consumer, self._question):
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
+    def kept(self) -> list[Any]:
+        """What a forked child must not destroy."""
+        return [self._producer, self._consumer, self._question]
 
 
-_links: weakref.WeakSet[Link] = weakref.WeakSet()  # also those whose client is gone, or just being closed
+class Parents(Protocol):
+    """What has clients of librdkafka."""
+
+    def kept(self) -> list[Any]: ...
+
+
+_parents: weakref.WeakSet[Parents] = weakref.WeakSet()  # also those whose client is gone, or just being closed
+
+
+def keep_from_children(one: Parents) -> None:
+    """Only the parent has librdkafka's threads: destroying its clients in a forked child would hang."""
+    _parents.add(one)
 
 
 def _abandon_parents() -> None:
-    for link in list(_links):
-        link.abandon()
+    for one in list(_parents):
+        for kept in one.kept():
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
 
 
 os.register_at_fork(after_in_child=_abandon_parents)

@@ -8,7 +8,7 @@ from typing import Any, Optional
 
 from .datatypes import Array, little_endian
 from .handles import Static
-from .job import Job, describe_array
+from .job import LONG, PROGRESS_BYTES, Job, describe_array
 from .line import Resident
 from .result import END_BYTES
 
@@ -43,13 +43,18 @@ class Population:
         if any(isinstance(buffer, Resident) or isinstance(buffer, Mapping) and buffer.keys() & {"resident", "each"}
                for buffer in shared):
             return None
-        if not {output["buffer"] for output in first["outputs"]} <= buffers.keys() | cleared:
+        read = [*first["outputs"], *first.get("progress", {}).get("outputs", [])]
+        if not {output["buffer"] for output in read} <= buffers.keys() | cleared:
             return None  # all rows would give it back
         return cls(first, buffers, values, cleared)
 
     def _bytes(self, name: str) -> int:
         """Of one instance."""
         return int(self.buffers[name][0].nbytes if name in self.buffers else self.first["buffers"][name]["bytes"])
+
+    def _read(self, outputs: Iterable[Mapping[str, Any]]) -> int:
+        """The bytes of an instance in these."""
+        return sum(output.get("bytes", self._bytes(output["buffer"]) - output.get("offset", 0)) for output in outputs)
 
     def rows_at_once(self, most: int, brings_statics: bool) -> int:
         """How many rows fit into a job, its result and the device; `most` at most."""
@@ -58,12 +63,13 @@ class Population:
         if brings_statics:
             apart += sum(buffer.described["bytes"] for buffer in shared if isinstance(buffer, Static))
         sent = sum(map(self._bytes, self.buffers)) + sum(column[0].nbytes for _, column in self.values.values())
-        answered: int = sum(output.get("bytes", self._bytes(output["buffer"])) for output in self.first["outputs"])
-        if self.first.keys() & {"until", "time_ms"}:
+        answered = self._read(self.first["outputs"])
+        if self.first.keys() & LONG:
             answered += END_BYTES
+        shown = self._read(self.first.get("progress", {}).get("outputs", []))
         held = sum(map(self._bytes, self.buffers.keys() | self.cleared))
         limits: list[tuple[int, int]] = [
-            (MESSAGE_BYTES - apart, sent), (MESSAGE_BYTES, answered), (DEVICE_BYTES, held)]
+            (MESSAGE_BYTES - apart, sent), (MESSAGE_BYTES, answered), (DEVICE_BYTES, held), (PROGRESS_BYTES, shown)]
         return min([most, *(room // size for room, size in limits if size > 0)])
 
     def job(self, first: int, end: int) -> Job:

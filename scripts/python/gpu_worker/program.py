@@ -74,6 +74,7 @@ class Options:
     repeat: Optional[int] = None
     until: Optional[str] = None
     time_ms: Optional[int] = None
+    progress: Optional[Mapping[str, Any]] = None
     timing: Optional[bool] = None
     timeout_ms: Optional[int] = None
     deadline_ms: Optional[int] = None
@@ -123,9 +124,9 @@ class Program:
 
     def options(self, **options: Any) -> Program:
         """Returns the program called in another way: `elements` or `grid`, `block`, `shared_bytes`, `iterations`;
-        `outputs` as jobs have them; `repeat`; of a long job `until`, the argument that says when it is done, and
-        `time_ms`; `name`, `key`, `timing`, `timeout_ms`, `deadline_ms`; `instances`: of a map(), how many rows go into
-        one job at most, and 1 for a job for each row."""
+        `outputs` as jobs have them; `repeat`; of a long job `until`, the argument that says when it is done,
+        `time_ms`, and `progress`, what it shows while it runs (`gw.progress()`); `name`, `key`, `timing`, `timeout_ms`,
+        `deadline_ms`; `instances`: of a map(), how many rows go into one job at most, and 1 for a job for each row."""
         changed = dataclasses.replace(self._options, **options)
         return Program(self._client, self._listing, self.name, self._entry["name"], changed)
 
@@ -359,7 +360,7 @@ class Program:
         how = {key: getattr(options, key) for key in ("shared_bytes", "iterations")}
         self._check_long(written, buffers)
         whole = {key: getattr(options, key) for key in (
-            "repeat", "until", "time_ms", "timing", "timeout_ms", "deadline_ms")}
+            "repeat", "until", "time_ms", "progress", "timing", "timeout_ms", "deadline_ms")}
         outputs = options.outputs
         if outputs is None:
             outputs = [name for name in written if not isinstance(buffers[name], Kept)]
@@ -369,9 +370,13 @@ class Program:
             outputs, **{key: value for key, value in whole.items() if value is not None})
 
     def _check_long(self, written: Sequence[str], buffers: Mapping[str, Any]) -> None:
-        until, repeat = self._options.until, self._options.repeat
-        if (until is not None or self._options.time_ms is not None) and repeat is None:
+        until, repeat, shown = self._options.until, self._options.repeat, self._options.progress
+        if (until, self._options.time_ms, shown) != (None, None, None) and repeat is None:
             raise TypeError(f"{self.name}: a long job says how many rounds it may run: options(repeat=...)")
+        for output in (shown or {}).get("outputs", []):
+            name = output if isinstance(output, str) else output.get("buffer")
+            if name not in buffers:
+                raise TypeError(f"{self.name}: `progress` names '{name}', which is no buffer; it is {self!r}")
         if until is None:
             return
         if until not in written:

@@ -111,6 +111,11 @@ def arrays(result: Mapping[str, Any], store: Optional[Store] = None) -> dict[str
     return _arrays(result, store)
 
 
+def arrays_shown(outputs: Sequence[Mapping[str, Any]], instances: Optional[int]) -> dict[str, Array]:
+    """The outputs that a long job shows while it runs. None is in the blob store."""
+    return {output["name"]: _array(output, None, instances, None) for output in outputs}
+
+
 class Ends(NamedTuple):
     """How a long job ended: after which round, and by what (`until`, `repeat`, `time`, `stop`). Of an array job each is
     an array with an element for each instance."""

@@ -390,7 +390,7 @@ class ValueSets(unittest.TestCase):
         script = job["spec"]["template"]["spec"]["containers"][0]["command"][2]
         topics = rendered.settings["topics"]
         wanted = [*topics["jobs"], topics["results"], topics["dead_letters"], topics["telemetry"], *topics["reply_to"],
-                  topics["control"]]
+                  topics["control"], topics["progress"]]
         self.assertEqual(re.findall(r"^create '(.*)'$", script, re.MULTILINE), wanted)
         self.assertIn("--partitions 12 --replication-factor 2", script)
 
