@@ -224,7 +224,7 @@ def check_outputs(job, outputs):
 
 
 def check_shown(job):
-    """Those of progress are outputs as any, but for how large they may be."""
+    """Progress has outputs as any, but for how large they may be."""
     check_outputs(job, shown_by(job))
     total = 0
     for output in shown_by(job):

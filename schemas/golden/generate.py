@@ -278,7 +278,7 @@ def showing(*outputs, every_ms=1000, **more):
 
 
 def showing_bytes(*sizes, **more):
-    """The same, with buffers of so many bytes, each of which is an output of progress."""
+    """A job with buffers of so many bytes, each of which is an output of progress."""
     buffers = {f"b{place}": {"bytes": size, "each": "count" in more} for place, size in enumerate(sizes)}
     step = {"program": "p", "args": [], "grid": [1]}
     return showing(*({"buffer": name} for name in buffers), buffers=buffers | {"done": {"bytes": 4}}, steps=[step],
