@@ -302,6 +302,23 @@ class KafkaTest(ClientTest):
             future.result(PATIENCE_S)
         self.assertEqual([0, 2, 4, 6], saxpy(a=1, x=X, y=X).result(PATIENCE_S)["y"].tolist())
 
+    def test_progress_comes_while_results_wait_for_their_transaction(self):
+        topics = {"control": self.topics.control, "progress": self.topics.progress}
+        self.start_worker({**self.config, "topics": self.config["topics"] | topics, "delivery": "exactly_once"})
+        client = self.client(**topics)
+        saxpy = client.program("saxpy").options(repeat=2**32 - 1, key="k", progress=gw.progress(100, ["y"]))
+        future = saxpy(a=1, x=X, y=gw.zeros([4], "<f4"))
+        rounds = []
+        for shown in future.progress(PATIENCE_S):
+            numpy.testing.assert_array_equal(shown.rounds * X, shown["y"])
+            rounds.append(shown.rounds)
+            if len(rounds) == 2:
+                future.stop()
+        self.assertEqual("stop", future.ended)
+        self.assertGreaterEqual(future.rounds, rounds[-1])
+        for message in read_all(SERVERS, self.topics.progress):
+            self.assertEqual((b"k", [("content-type", b"application/msgpack")]), (message.key(), message.headers()))
+
     def test_a_client_may_have_a_topic_of_its_own(self):
         self.config["topics"]["reply_to"] = [self.topics.control]
         self.start_worker(self.config)
