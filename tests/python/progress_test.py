@@ -17,6 +17,7 @@ import numpy
 from by_hand import PATIENCE_S, run_forked
 from client_test import BATCHED, ClientTest, X, echo, long
 from gpu_worker import Program
+from gpu_worker.watch import Newest
 
 EVERY = gw.progress(100, ["x"])
 
@@ -110,6 +111,15 @@ class Watching(ProgressTest):
         self.assertEqual(seen, [place for place in ((1, 5), (2, 1), (2, 4)) if place in seen])
         second = next(future.progress(PATIENCE_S))
         self.assertEqual((2, 4), (second.attempt, second.rounds))
+
+    def test_what_is_not_newer_takes_no_place(self):
+        newest, kept = Newest(), []
+        places = ("a", 1, 5), ("a", 1, 4), ("a", 1, 5), ("a", 1, 6), ("a", 2, 1), ("a", 1, 9), ("b", 1, 1)
+        for id, attempt, rounds in places:
+            shown = gw.Progress(attempt, rounds, 1, {})
+            newest.put(id, shown)
+            kept.append(newest.shown is shown)
+        self.assertEqual([True, False, False, True, True, False, True], kept)
 
     def test_what_nobody_reads_is_forgotten(self):
         (future,) = self.begin(long(10_000, progress=EVERY))
@@ -288,15 +298,17 @@ class Strangers(ProgressTest):
 
     def assert_passed_over(self, future, messages):
         """None is shown, and what the worker shows then is."""
-        shown = future.progress(PATIENCE_S)
-        for message in messages:
-            if isinstance(message, bytes):
-                self.worker.show_bytes(message)
-            else:
-                self.worker.show(future.id, **message)
-        self.worker.show(future.id, rounds=2, outputs=output_of(2))
-        found = next(shown)
+        shown, put = future.progress(PATIENCE_S), Newest.put
+        with unittest.mock.patch.object(Newest, "put", autospec=True, side_effect=put) as taken:
+            for message in messages:
+                if isinstance(message, bytes):
+                    self.worker.show_bytes(message)
+                else:
+                    self.worker.show(future.id, **message)
+            self.worker.show(future.id, rounds=2, outputs=output_of(2))
+            found = next(shown)
         self.assertEqual((1, 2, 1, [2]), (found.attempt, found.rounds, found.live, found["x"].tolist()))
+        taken.assert_called_once()
 
     def test_progress_that_the_job_cannot_have_shown_is_passed_over(self):
         (future,) = self.begin()

@@ -449,7 +449,7 @@ class Client:
         where = f"{source['topic']}/{source['partition']}/{source['offset']}"
         while ticket.source is None and not self._is_closed and self._failure is None:
             self._link.serve()
-        if where != ticket.source or newest is None or ticket.expected.showing is None or ticket.future.done():
+        if where != ticket.source or newest is None or ticket.expected.showing is None:
             return
         try:
             newest.put(found["id"], ticket.expected.showing.progress(found))
