@@ -43,7 +43,7 @@ SHOWN_BY = {
     "worker/main.c": ["cli/"],
     "config/programs": ["programs/", "python/kit", "pages/config/programs"],
     "config": ["pages/config", "python/", "cli/readme"],
-    "schemas": ["schemas/", "decode/", "fuzz/replay_", "python/client"],
+    "schemas": ["schemas/", "decode/", "fuzz/replay_", "python/client", "python/progress"],
     "deploy": ["deploy/"],
     "scripts/python": ["python/", "quickstart", "flow/client", "flow/local", "pages/scripts"],
     "scripts/quickstart": ["quickstart"],
