@@ -20,6 +20,7 @@ static const struct decode_limits limits = {
     .instances_max = 1000,
     .timeout_ms_min = 100,
     .timeout_ms_max = 600000,
+    .long_ms_max = 86400000,
 };
 
 /* Reads all of it, so that a sanitizer sees a view of what is not there. */
@@ -83,16 +84,10 @@ static uint64_t check_step(const struct job *job, const struct job_step *step) {
     return step->iterations;
 }
 
-static void check_job(const struct job *job) {
-    uint64_t launches = 0;
-    FUZZ_CHECK(job->instances <= limits.instances_max);
-    FUZZ_CHECK(job->step_count >= 1 && job->step_count <= limits.steps_max);
-    FUZZ_CHECK(job->buffer_count <= limits.buffers_max && job->output_count <= limits.outputs_max);
-    for (size_t i = 0; i < job->buffer_count; i++) check_buffer(job, &job->buffers[i]);
-    for (size_t i = 0; i < job->step_count; i++) launches += check_step(job, &job->steps[i]);
-    FUZZ_CHECK(job->repeat >= 1 && launches <= limits.launches_max / job->repeat);
-    for (size_t i = 0; i < job->output_count; i++) {
-        const struct job_output *output = &job->outputs[i];
+static void check_outputs(const struct job *job, const struct job_output *outputs, size_t count) {
+    FUZZ_CHECK(count <= limits.outputs_max);
+    for (size_t i = 0; i < count; i++) {
+        const struct job_output *output = &outputs[i];
         check_name(output->name, 128, job->delivery->payload);
         FUZZ_CHECK(output->buffer < job->buffer_count);
         FUZZ_CHECK(job->instances == 0 || job->buffers[output->buffer].is_each);
@@ -100,6 +95,33 @@ static void check_job(const struct job *job) {
         FUZZ_CHECK(output->offset <= bytes && output->bytes <= bytes - output->offset);
         FUZZ_CHECK(output->is_whole == (output->bytes == bytes));
     }
+}
+
+static void check_long_job(const struct job *job, const struct long_job *long_job) {
+    uint64_t shown = 0;
+    FUZZ_CHECK(long_job->time_ms >= 1 && long_job->time_ms <= limits.long_ms_max);
+    FUZZ_CHECK(!long_job->has_until ||
+               (long_job->until < job->buffer_count && job->buffers[long_job->until].bytes == 4));
+    FUZZ_CHECK(long_job->every_ms == 0 ? long_job->shown_count == 0
+                                       : long_job->every_ms >= PROGRESS_EVERY_MS_MIN);
+    check_outputs(job, long_job->shown, long_job->shown_count);
+    for (size_t i = 0; i < long_job->shown_count; i++) shown += long_job->shown[i].bytes;
+    FUZZ_CHECK(shown <= PROGRESS_BYTES_MAX / (job->instances > 0 ? job->instances : 1));
+    FUZZ_CHECK(long_job->shown_count == 0 || long_job->found != NULL);
+}
+
+static void check_job(const struct job *job) {
+    uint64_t launches = 0;
+    FUZZ_CHECK(job->instances <= limits.instances_max);
+    FUZZ_CHECK(job->step_count >= 1 && job->step_count <= limits.steps_max);
+    FUZZ_CHECK(job->buffer_count <= limits.buffers_max);
+    for (size_t i = 0; i < job->buffer_count; i++) check_buffer(job, &job->buffers[i]);
+    for (size_t i = 0; i < job->step_count; i++) launches += check_step(job, &job->steps[i]);
+    /* a long job is bounded round by round */
+    uint64_t rounds = job->long_job != NULL ? 1 : job->repeat;
+    FUZZ_CHECK(job->repeat >= 1 && launches <= limits.launches_max / rounds);
+    check_outputs(job, job->outputs, job->output_count);
+    if (job->long_job != NULL) check_long_job(job, job->long_job);
 }
 
 static void check_print(struct slice payload) {
