@@ -54,7 +54,8 @@ class SubmitTest(unittest.TestCase):
         self.assertIn("ended: until", done.stdout)
         done = self.submit({"outputs": [GOOD], "rounds": 100, "ended": "time"}, repeat=100, time_ms=1000)
         self.assertEqual(done.returncode, 0, done.stderr)
-        done = self.submit({"outputs": [GOOD], "rounds": 100, "ended": "repeat"}, repeat=100, progress={"every_ms": 100})
+        whole = {"outputs": [GOOD], "rounds": 100, "ended": "repeat"}
+        done = self.submit(whole, repeat=100, progress={"every_ms": 100})
         self.assertEqual(done.returncode, 0, done.stderr)
         done = self.submit({"outputs": [GOOD_2], "rounds": b"\7\0\0\0\x64\0\0\0", "ended": b"\1\2"}, count=2, **LONG)
         self.assertEqual(done.returncode, 0, done.stderr)

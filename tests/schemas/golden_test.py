@@ -105,7 +105,8 @@ class Results(unittest.TestCase):
         (output,) = whole["outputs"]
         blob = {"name": "y", "blob": generate.DIGEST}
         others = [{"extra": 1}, {"attempt": 0}, {"rounds": 0}, {"rounds": 2**32}, {"rounds": 1.0}, {"live": -1},
-                  {"live": 2**32}, {"outputs": [blob]}, {"outputs": [output | {"blob": generate.DIGEST}]}, {"outputs": [{"name": "y"}]},
+                  {"live": 2**32}, {"outputs": [blob]}, {"outputs": [output | {"blob": generate.DIGEST}]},
+                  {"outputs": [{"name": "y"}]},
                   {"source": whole["source"] | {"offset": -1}}, {"status": "ok"}]
         for other in others:
             self.assertFalse(validator.is_valid(whole | other), other)
