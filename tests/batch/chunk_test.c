@@ -24,13 +24,18 @@ static void make(const char *more) {
     long_job = job->long_job;
 }
 
+static uint64_t now_ns;
+
 static void begin(uint64_t now_ms) {
-    assert_int_equal(chunk_begin(job, now_ms * MS, &err), ERR_OK);
+    now_ns = now_ms * MS;
+    assert_int_equal(chunk_begin(job, now_ns, &err), ERR_OK);
 }
 
 /* With flags of up to eight instances, and so long for each round. */
 static void end(const uint32_t *flags, uint64_t round_us) {
-    chunk_end(job, (const uint8_t *)flags, sizeof *flags, long_job->chunk * round_us * 1000);
+    uint64_t ns = long_job->chunk * round_us * 1000;
+    chunk_launched(long_job, 0);
+    chunk_end(job, (const uint8_t *)flags, sizeof *flags, now_ns + ns, ns);
 }
 
 static const uint32_t nobody[8];
@@ -143,6 +148,17 @@ TEST(it_shows_itself_with_the_chunk_at_whose_end_that_is_due) {
     assert_true(long_job->is_shown);
 }
 
+TEST(a_visit_that_was_not_begun_counts_for_nothing) {
+    make("repeat: 1000000\nprogress: {every_ms: 100}\n");
+    begin(0);
+    end(nobody, 1000);
+    for (int i = 0; i < 3; i++) begin(99);
+    assert_true(long_job->is_shown);
+    assert_int_equal(long_job->instance_rounds, 1);
+    end(nobody, 1000);
+    assert_int_equal(long_job->instance_rounds, 1 + long_job->chunk);
+}
+
 TEST(a_job_that_is_reset_starts_from_its_first_round) {
     const uint32_t flags[] = {1, 0};
     make("count: 2\nrepeat: 1000\n");
@@ -164,4 +180,5 @@ RUN_TESTS(PLANNED(the_first_chunk_is_one_round),
     PLANNED(a_flag_that_names_a_round_that_has_not_run_is_taken_for_the_last_one),
     PLANNED(a_job_ends_with_its_time_or_once_it_is_to_stop_but_not_before_its_first_round),
     PLANNED(it_shows_itself_with_the_chunk_at_whose_end_that_is_due),
+    PLANNED(a_visit_that_was_not_begun_counts_for_nothing),
     PLANNED(a_job_that_is_reset_starts_from_its_first_round))

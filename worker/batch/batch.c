@@ -304,11 +304,6 @@ void batch_leave(struct batch *batch) {
     batch->has_entered = false;
 }
 
-static void note_on_device(const struct batch *batch, struct long_job *long_job) {
-    long_job->is_on_device = true;
-    if (long_job->chunk > 0) long_job->rows_on_device = batch->items[0].rows;
-}
-
 static enum err begin(struct batch *batch, struct job *const *jobs, size_t count, uint64_t span_ns,
     bool is_guarded, uint64_t id, struct error *err) {
     batch->count = count;
@@ -346,7 +341,7 @@ static enum err begin(struct batch *batch, struct job *const *jobs, size_t count
     batch->enqueued_ns = clock_ns();
     if (err_is_sticky(code)) return code;
     if (code != ERR_OK) fail_all(batch, code, err);
-    else if (long_job != NULL) note_on_device(batch, long_job);
+    else if (long_job != NULL) chunk_launched(long_job, batch->items[0].rows);
     else if (batch->memory == &batch->slabs) batch->shared_run = sharing_run(batch, is_guarded);
     batch->telemetry.sync_points = 1;
     /* Whatever was enqueued must be over before the slabs are used again, failed or not. */
@@ -483,7 +478,7 @@ static void end_chunk(const struct batch *batch, struct job *job, uint64_t done_
     const uint8_t *flags = pool_block_pinned(&batch->memory->readback).data;
     struct long_job *long_job = job->long_job;
     uint64_t stride = job->plan->buffers[long_job->until].stride;
-    chunk_end(job, flags, stride, done_ns - batch->staged_ns);
+    chunk_end(job, flags, stride, done_ns, done_ns - batch->staged_ns);
     for (size_t i = 0; i < long_job->shown_count && long_job->is_shown; i++) {
         const struct job_output *output = &long_job->shown[i];
         uint64_t offset = job_is_slice(job) ? output->offset : 0; /* else only that was read */

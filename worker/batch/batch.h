@@ -40,8 +40,8 @@ void batch_abandon(struct batch *batch);
  * jobs are expected to take together; the watchdog waits that much longer than for one of them.
  *
  * Errors: after a sticky code the context is lost. After any other nothing was enqueued and the
- * jobs are untouched; such an error comes only from jobs that need more than a slab, and from
- * arrays whose blobs are read in parts.
+ * jobs are untouched; such an error comes only from jobs that need more than a slab, from long
+ * jobs, and from arrays whose blobs are read in parts.
  */
 MUST_CHECK enum err batch_begin(struct batch *batch, struct job *const *jobs, size_t count,
     uint64_t span_ns, bool is_guarded, uint64_t id, struct error *err);

@@ -68,12 +68,9 @@ static uint32_t rounds_of_chunk(
 }
 
 /* Whether it is due when the chunk is over. */
-static bool is_due(struct long_job *long_job, uint64_t now_ns) {
+static bool is_due(const struct long_job *long_job, uint64_t now_ns) {
     uint64_t end_ns = now_ns + long_job->chunk * long_job->round_ns;
-    uint64_t every_ns = long_job->every_ms * 1000000ull;
-    if (long_job->every_ms == 0 || long_job->chunk == 0 || end_ns < long_job->show_ns) return false;
-    long_job->show_ns = end_ns + every_ns;
-    return true;
+    return long_job->every_ms > 0 && long_job->chunk > 0 && end_ns >= long_job->show_ns;
 }
 
 enum err chunk_begin(struct job *job, uint64_t now_ns, struct error *err) {
@@ -84,7 +81,6 @@ enum err chunk_begin(struct job *job, uint64_t now_ns, struct error *err) {
     enum long_end end = find_end(job, long_job, now_ns);
     if (end != LONG_END_NONE) end_all(long_job, end);
     long_job->chunk = long_job->live_count > 0 ? rounds_of_chunk(job, long_job, now_ns) : 0;
-    long_job->instance_rounds += (uint64_t)long_job->chunk * long_job->live_count;
     long_job->is_shown = is_due(long_job, now_ns);
     return ERR_OK;
 }
@@ -109,6 +105,12 @@ uint64_t chunk_readback_bytes(const struct job *job) {
     return chunk_shown_at(job, long_job->is_shown ? long_job->shown_count : 0);
 }
 
+void chunk_launched(struct long_job *long_job, uint32_t rows) {
+    long_job->is_on_device = true;
+    if (long_job->chunk > 0) long_job->rows_on_device = rows;
+    long_job->instance_rounds += (uint64_t)long_job->chunk * long_job->live_count;
+}
+
 uint64_t chunk_allowance_ns(const struct long_job *long_job) {
     return ALLOWED_TIMES * long_job->chunk * long_job->round_ns;
 }
@@ -130,10 +132,12 @@ static void take_flags(struct long_job *long_job, const uint8_t *flags, uint64_t
     long_job->live_count = live;
 }
 
-void chunk_end(struct job *job, const uint8_t *flags, uint64_t stride, uint64_t ns) {
+void chunk_end(
+    struct job *job, const uint8_t *flags, uint64_t stride, uint64_t now_ns, uint64_t ns) {
     struct long_job *long_job = job->long_job;
     long_job->rounds += long_job->chunk;
     long_job->round_ns = ns / long_job->chunk + 1;
+    if (long_job->is_shown) long_job->show_ns = now_ns + long_job->every_ms * 1000000ull;
     if (long_job->has_until) take_flags(long_job, flags, stride);
 }
 

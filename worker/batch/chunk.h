@@ -18,7 +18,8 @@
 
 enum { CHUNK_MS_MIN = 1, CHUNK_MS_MAX = 100 };
 
-/** Chooses the rounds of the next visit. ERR_NO_MEMORY, before the first one. */
+/** Chooses the rounds of the next visit; it may be called again where that was not begun.
+ * ERR_NO_MEMORY, before the first one. */
 MUST_CHECK enum err chunk_begin(struct job *job, uint64_t now_ns, struct error *err);
 
 /** Bytes that a visit which runs rounds reads back: flags, then each output that it shows. */
@@ -28,9 +29,13 @@ uint64_t chunk_shown_at(const struct job *job, size_t index);
 /** How much longer than the time-out of a round the chunk may take. */
 uint64_t chunk_allowance_ns(const struct long_job *long_job);
 
-/** The rounds have run, in `ns`. `flags` are those of all instances, `stride` bytes apart; they may
- * be NULL where the job has none. */
-void chunk_end(struct job *job, const uint8_t *flags, uint64_t stride, uint64_t ns);
+/** The visit is on its way, with a table of so many rows (coalesce.h). */
+void chunk_launched(struct long_job *long_job, uint32_t rows);
+
+/** The rounds have run, in `ns` until `now_ns`. `flags` are those of all instances, `stride` bytes
+ * apart; they may be NULL where the job has none. */
+void chunk_end(
+    struct job *job, const uint8_t *flags, uint64_t stride, uint64_t now_ns, uint64_t ns);
 
 /** Whether the batch that is over was the job's last one. */
 bool chunk_was_last(const struct job *job);

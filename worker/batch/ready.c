@@ -258,22 +258,22 @@ void ready_push(struct ready *ready, struct job *const *jobs, size_t count) {
     pthread_mutex_unlock(&ready->lock);
 }
 
-void ready_put_back(struct ready *ready, struct job *job) {
-    pthread_mutex_lock(&ready->lock);
+static void put_back(struct ready *ready, struct job *job) {
     job_move(job, JOB_READY);
     ready_policy_add(&ready->policy, &job, 1);
     wake_a_lane(ready);
+}
+
+void ready_put_back(struct ready *ready, struct job *job) {
+    pthread_mutex_lock(&ready->lock);
+    put_back(ready, job);
     pthread_mutex_unlock(&ready->lock);
 }
 
 bool ready_take_over(struct ready *ready, struct job *job) {
     pthread_mutex_lock(&ready->lock);
     bool takes = !ready->is_closed;
-    if (takes) {
-        job_move(job, JOB_READY);
-        ready_policy_add(&ready->policy, &job, 1);
-        wake_a_lane(ready);
-    }
+    if (takes) put_back(ready, job);
     pthread_mutex_unlock(&ready->lock);
     return takes;
 }
