@@ -111,6 +111,7 @@ static _Thread_local const struct kernel_thread *kernel_self;
 #endif
 
 #define DEVICE static inline __attribute__((always_inline))
+#define KERNEL_BODY DEVICE
 
 #define KERNEL_LOAD(left, param) (*(KERNEL_TYPE(param) *)args[count - (left)])
 #define KERNEL_BYTES(left, param) sizeof(KERNEL_TYPE(param))
@@ -154,6 +155,8 @@ DEVICE void grid_barrier(uint32_t *word) {
     extern "C" __attribute__((global)) void name(KERNEL_EACH(KERNEL_DECLARATION, __VA_ARGS__))
 
 #define DEVICE static inline __attribute__((device))
+/* Also what two kernels call, and clang would not inline twice by itself. */
+#define KERNEL_BODY static inline __attribute__((device, always_inline))
 
 /* All kernels share this symbol: a second one of another type would clash. */
 #define SHARED(type, name)                                                                         \
@@ -180,7 +183,7 @@ DEVICE void barrier(void) {
 #define KERNEL_OF_ROW(left, param)                                                                 \
     (*(KERNEL_TYPE(param) const *)(const void *)(row + 8 * (count - (left))))
 #define BATCHED_KERNEL(name, ...)                                                                  \
-    DEVICE void name##_of_job(KERNEL_EACH(KERNEL_DECLARATION, __VA_ARGS__));                       \
+    KERNEL_BODY void name##_of_job(KERNEL_EACH(KERNEL_DECLARATION, __VA_ARGS__));                  \
     KERNEL(name, __VA_ARGS__) {                                                                    \
         name##_of_job(KERNEL_EACH(KERNEL_NAME, __VA_ARGS__));                                      \
     }                                                                                              \
@@ -190,7 +193,7 @@ DEVICE void barrier(void) {
         const unsigned char *row = rows + (uint64_t)block_y() * 8 * count;                         \
         name##_of_job(KERNEL_EACH(KERNEL_OF_ROW, __VA_ARGS__));                                    \
     }                                                                                              \
-    DEVICE void name##_of_job(KERNEL_EACH(KERNEL_DECLARATION, __VA_ARGS__))
+    KERNEL_BODY void name##_of_job(KERNEL_EACH(KERNEL_DECLARATION, __VA_ARGS__))
 
 /* X(function, CUDA's variable, PTX register, field of struct kernel_thread) */
 #define KERNEL_POSITION_LIST(X)                                                                    \

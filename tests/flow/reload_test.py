@@ -269,6 +269,7 @@ class ReloadTest(FlowTest):
                                     "result_too_large"),
             "limits.timeout_min_ms": ({}, {"limits": {"timeout_min_ms": 1}}, saxpy(0) | {"timeout_ms": 99},
                                       "bad_job", "ok"),
+            "limits.long_job_ms": ({}, {"limits": {"long_job_ms": "1s"}}, saxpy(0) | {"repeat": 1, "time_ms": 2000}, "ok", "too_large"),
             "limits.timeout_max_ms": ({}, {"limits": {"timeout_max_ms": "1h"}}, saxpy(0) | {"timeout_ms": 600_000},
                                       "too_large", "ok"),
         }

@@ -94,13 +94,13 @@ TEST(a_job_whose_time_is_over_has_what_it_has_computed) {
     uint32_t expected[2];
     msgpack_unpacked unpacked;
     use_mix(run);
-    add_draw(run, "timed", "draw", 0, "repeat: 4294967295\nuntil: {buffer: done}\ntime_ms: 60");
+    add_draw(run, "timed", "draw", 0, "repeat: 4294967295\nuntil: {buffer: done}\ntime_ms: 1000");
     run_execute_ok(run);
     msgpack_object result = run_unpack_result(run, "timed", &unpacked);
     uint32_t rounds = (uint32_t)msgpack_get(&result, "rounds")->via.u64;
     assert_memory_equal(msgpack_get(&result, "ended")->via.str.ptr, "time", 4);
     msgpack_unpacked_destroy(&unpacked);
-    assert_true(rounds > 1);
+    assert_true(rounds > 0);
     draw(rounds, expected);
     run_assert_output(run, "timed", 0, expected, sizeof expected);
 }
@@ -215,15 +215,29 @@ static uint64_t assert_shown(const struct memory_message *message, const char *i
     return rounds;
 }
 
+static size_t shown_wanted;
+
+static void stop_when_shown(struct run *run) {
+    if (atomic_load(&run->progress.message_count) >= shown_wanted) run->stop = 1;
+}
+
+/* However long that takes; the job is left to others then. */
+static void stop_once_shown(struct run *run, size_t count) {
+    shown_wanted = count;
+    run->stop_after = SIZE_MAX;
+    run->on_poll = stop_when_shown;
+    assert_int_equal(run_execute(run), ERR_OK);
+}
+
 TEST(a_job_shows_how_far_it_is) {
     struct run *run = *state;
     use_mix(run);
     add_draw(run, "shown", "draw", 0,
-        "repeat: 4294967295\ntime_ms: 1000\n"
+        "repeat: 4294967295\n"
         "progress: {every_ms: 100, outputs: [{buffer: state, offset: 4}]}");
-    run_execute_ok(run);
+    stop_once_shown(run, 3);
     size_t count = run->progress.message_count;
-    assert_in_range(count, 2, 10);
+    assert_true(count >= 3);
     uint64_t before = 0;
     for (size_t i = 0; i < count; i++) {
         uint64_t rounds = assert_shown(&run->progress.messages[i], "shown");
@@ -241,10 +255,9 @@ TEST(the_instances_of_an_array_show_themselves_side_by_side) {
         "buffers: {state: {bytes: 8, each: true}, done: {bytes: 4, each: true}}\n"
         "steps: [{program: mix, entry: draw, args: [state, done, {each: {u32: [1, 2, 0]}}], grid: "
         "[1]}]\n"
-        "repeat: 4294967295\ntime_ms: 1000\nuntil: {buffer: done}\noutputs: []\n"
+        "repeat: 4294967295\nuntil: {buffer: done}\noutputs: []\n"
         "progress: {every_ms: 100, outputs: [{buffer: done}]}\n");
-    run_execute_ok(run);
-    assert_true(run->progress.message_count > 0);
+    stop_once_shown(run, 1);
     const struct memory_message *message = &run->progress.messages[0];
     msgpack_unpacked unpacked;
     msgpack_unpacked_init(&unpacked);

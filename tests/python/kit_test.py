@@ -77,6 +77,7 @@ CALLS = {
     "fma_f32": "fma_f32(v, v, v)", "power_of_two_f32": "power_of_two_f32((int32_t)i & 7)", "atomic_load_u32": "atomic_load_u32(m)",
     "atomic_compare_exchange_u32": "atomic_compare_exchange_u32(m, i, 1)", "atomic_add_f32": "atomic_add_f32((float *)m, v)",
     "philox4x32": "philox4x32(i, i, i).word[0]", "warp_shuffle_f32": "warp_shuffle_f32(v, 7)",
+    "is_live": "is_live(m)", "end_round": "(end_round(m, 1, false, 0), 0)",
     "block_sum_f32": "(block_sum_f32((float *)m), 0)", "grid_barrier": "(grid_barrier(word), 0)",
 }
 

@@ -46,7 +46,8 @@ struct memory_broker {
     atomic_size_t finished_count;
     size_t open_max; /* most messages that were taken and not finished at once */
     /* out */
-    size_t message_count, message_max;
+    atomic_size_t message_count; /* it may be read while they come */
+    size_t message_max;
     struct memory_message *messages;
     size_t refuse_over_bytes; /* larger payloads are refused for good; 0: none */
     bool refuse_errors;       /* refuses all there is */

@@ -267,14 +267,15 @@ enum err bench_job_rounds(const uint32_t *lasts, uint32_t instances, uint32_t re
     snprintf(yaml, sizeof yaml,
         "id: bench\n%s"
         "buffers:\n"
-        "  state: {%sbytes: 516}\n"
+        "  numbers: {%sbytes: 512}\n"
+        "  rounds: {%sbytes: 4}\n"
         "  done: {%sbytes: 4}\n"
         "  last: {%sbytes: 4, data: {file: x}}\n"
-        "steps: [{program: bench, entry: draw, grid: [1], args: [state, done, last, {u32: %" PRIu32
-        "}]}]\n"
+        "steps: [{program: bench, entry: draw, grid: [1], args: [numbers, rounds, done, last,"
+        " {u32: 128}, {u32: %" PRIu32 "}]}]\n"
         "outputs: [{buffer: done}]\n"
         "repeat: %" PRIu32 "\n%s",
-        words.count, words.each, words.each, words.each, turns, repeat,
+        words.count, words.each, words.each, words.each, words.each, turns, repeat,
         is_long ? "until: {buffer: done}\n" : "");
     if (code == ERR_OK) code = encode(yaml, folder, ret, err);
     remove_data_folder(folder);

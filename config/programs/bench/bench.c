@@ -75,17 +75,19 @@ KERNEL(score_batched, (const struct score_row *)rows, (uint32_t)jobs) {
 
 /* A round of a long job: each thread draws numbers, and the first one counts rounds, until there
  * are as many as `last` says. */
-DEVICE void draw_numbers(uint32_t *state, uint32_t *done, const uint32_t *last, uint32_t turns) {
-    uint32_t is_done = done[0], rounds = state[0], number = state[1 + thread_x()];
+DEVICE void draw_numbers(uint32_t *numbers, uint32_t *rounds, uint32_t *done, const uint32_t *last,
+    uint32_t n, uint32_t turns) {
+    uint32_t i = thread_x(), is_done = done[0], number = i < n ? numbers[i] : 0;
     barrier();
-    if (is_done != 0) return;
-    for (uint32_t i = 0; i < turns; i++) number = number * 1664525u + 1013904223u;
-    state[1 + thread_x()] = number;
-    if (thread_x() != 0) return;
-    state[0] = rounds + 1;
-    if (rounds + 1 == last[0]) done[0] = last[0];
+    if (is_done != 0 || block_x() != 0) return;
+    for (uint32_t k = 0; k < turns; k++) number = number * 1664525u + 1013904223u;
+    if (i < n) numbers[i] = number;
+    if (i != 0) return;
+    rounds[0]++;
+    if (rounds[0] == last[0]) done[0] = last[0];
 }
 
-BATCHED_KERNEL(draw, (uint32_t *)state, (uint32_t *)done, (const uint32_t *)last, (uint32_t)turns) {
-    draw_numbers(state, done, last, turns);
+BATCHED_KERNEL(draw, (uint32_t *)numbers, (uint32_t *)rounds, (uint32_t *)done,
+    (const uint32_t *)last, (uint32_t)n, (uint32_t)turns) {
+    draw_numbers(numbers, rounds, done, last, n, turns);
 }
