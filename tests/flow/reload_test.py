@@ -469,7 +469,7 @@ class ReloadTest(FlowTest):
         self.assertLess(bytes_resident[-1] - bytes_resident[99], 16 << 20)
         descriptors = len(os.listdir(f"/proc/{self.process.pid}/fd"))
         self.reload()
-        self.assertEqual(len(os.listdir(f"/proc/{self.process.pid}/fd")), descriptors)
+        self.assertLessEqual(len(os.listdir(f"/proc/{self.process.pid}/fd")), descriptors)
         self.end()
 
     def test_an_executor_that_dies_after_a_reload_starts_with_the_new_configuration(self):
