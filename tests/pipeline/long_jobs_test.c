@@ -290,7 +290,7 @@ TEST(a_job_gives_way_to_others_and_is_handed_back_at_a_stop) {
     run->settings.lanes = 1;
     add_draw(run, "endless", "draw", 0, "repeat: 4294967295\nuntil: {buffer: done}");
     for (int i = 0; i < 20; i++) {
-        char id[16];
+        char id[32];
         snprintf(id, sizeof id, "quick-%d", i);
         add_draw(run, id, "draw", 0, "repeat: 3");
     }
