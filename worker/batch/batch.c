@@ -304,6 +304,17 @@ void batch_leave(struct batch *batch) {
     batch->has_entered = false;
 }
 
+/* Where everything stands, and the memory for it. */
+static enum err find_room(struct batch *batch, bool is_guarded, struct error *err) {
+    struct job *job = batch->items[0].job;
+    enum err code = ERR_OK;
+    if (job->long_job != NULL) code = chunk_begin(job, batch->begun_ns, err);
+    if (code != ERR_OK) return code;
+    lay_out(batch, is_guarded);
+    return job->long_job != NULL ? fit_long_job(batch, job->long_job, err)
+                                 : fit_memory(batch, is_guarded, err);
+}
+
 static enum err begin(struct batch *batch, struct job *const *jobs, size_t count, uint64_t span_ns,
     bool is_guarded, uint64_t id, struct error *err) {
     batch->count = count;
@@ -314,13 +325,7 @@ static enum err begin(struct batch *batch, struct job *const *jobs, size_t count
         outcome_begin(&jobs[i]->outcome);
     }
     batch->begun_ns = clock_ns();
-    struct long_job *long_job = jobs[0]->long_job;
-    enum err code = ERR_OK;
-    if (long_job != NULL) code = chunk_begin(jobs[0], batch->begun_ns, err);
-    if (code != ERR_OK) return code;
-    lay_out(batch, is_guarded);
-    code =
-        long_job != NULL ? fit_long_job(batch, long_job, err) : fit_memory(batch, is_guarded, err);
+    enum err code = find_room(batch, is_guarded, err);
     if (code != ERR_OK) return code;
     profile_push("stage");
     code = stage_batch(batch, err);
@@ -341,7 +346,7 @@ static enum err begin(struct batch *batch, struct job *const *jobs, size_t count
     batch->enqueued_ns = clock_ns();
     if (err_is_sticky(code)) return code;
     if (code != ERR_OK) fail_all(batch, code, err);
-    else if (long_job != NULL) chunk_launched(long_job, batch->items[0].rows);
+    else if (jobs[0]->long_job != NULL) chunk_launched(jobs[0]->long_job, batch->items[0].rows);
     else if (batch->memory == &batch->slabs) batch->shared_run = sharing_run(batch, is_guarded);
     batch->telemetry.sync_points = 1;
     /* Whatever was enqueued must be over before the slabs are used again, failed or not. */
