@@ -486,9 +486,10 @@ static void end_chunk(const struct batch *batch, struct job *job, uint64_t done_
     chunk_end(job, flags, stride, done_ns, done_ns - batch->staged_ns);
     for (size_t i = 0; i < long_job->shown_count && long_job->is_shown; i++) {
         const struct job_output *output = &long_job->shown[i];
-        uint64_t offset = job_is_slice(job) ? output->offset : 0; /* else only that was read */
-        long_job->found[i] = (struct shown_output){
-            flags + chunk_shown_at(job, i) + offset, job->plan->buffers[output->buffer].stride};
+        struct shown_extent extent = chunk_shown(job, i);
+        long_job->found[i] =
+            (struct shown_output){flags + extent.at + (output->offset - extent.offset),
+                job->plan->buffers[output->buffer].stride};
     }
 }
 

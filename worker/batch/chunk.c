@@ -13,7 +13,7 @@ enum {
 /* 9 bytes for each instance, and 4 while it is live. */
 static enum err start(struct job *job, uint64_t now_ns, struct error *err) {
     struct long_job *long_job = job->long_job;
-    uint32_t count = job->instances > 0 ? job->instances : 1;
+    uint32_t count = job_instances(job);
     if (long_job->live == NULL) {
         uint32_t *words = arena_alloc_beyond(&job->arena, count * (2 * sizeof *words + 1));
         if (words == NULL)
@@ -85,24 +85,30 @@ enum err chunk_begin(struct job *job, uint64_t now_ns, struct error *err) {
     return ERR_OK;
 }
 
-static uint64_t shown_bytes(const struct job *job, const struct job_output *output) {
-    const struct plan_buffer *place = &job->plan->buffers[output->buffer];
-    return job_is_slice(job) ? extent_buffer_bytes(place, job->slice.count) : output->bytes;
+uint64_t chunk_flags_bytes(const struct job *job) {
+    const struct long_job *long_job = job->long_job;
+    if (!long_job->has_until) return 0;
+    return extent_buffer_bytes(&job->plan->buffers[long_job->until], job_slice_count(job));
 }
 
-uint64_t chunk_shown_at(const struct job *job, size_t index) {
-    const struct long_job *long_job = job->long_job;
-    uint64_t at = 0;
-    if (long_job->has_until)
-        at = plan_aligned(
-            extent_buffer_bytes(&job->plan->buffers[long_job->until], job_slice_count(job)));
-    for (size_t i = 0; i < index; i++) at += plan_aligned(shown_bytes(job, &long_job->shown[i]));
-    return at;
+struct shown_extent chunk_shown(const struct job *job, size_t index) {
+    struct shown_extent extent = {.at = plan_aligned(chunk_flags_bytes(job))};
+    for (size_t i = 0; i <= index && i < job->long_job->shown_count; i++) {
+        const struct job_output *output = &job->long_job->shown[i];
+        const struct plan_buffer *place = &job->plan->buffers[output->buffer];
+        bool is_slice = job_is_slice(job);
+        extent.at += plan_aligned(extent.bytes);
+        extent.offset = is_slice ? 0 : output->offset;
+        extent.bytes = is_slice ? extent_buffer_bytes(place, job_slice_count(job)) : output->bytes;
+    }
+    return extent;
 }
 
 uint64_t chunk_readback_bytes(const struct job *job) {
     const struct long_job *long_job = job->long_job;
-    return chunk_shown_at(job, long_job->is_shown ? long_job->shown_count : 0);
+    if (!long_job->is_shown || long_job->shown_count == 0) return chunk_flags_bytes(job);
+    struct shown_extent last = chunk_shown(job, long_job->shown_count - 1);
+    return last.at + last.bytes;
 }
 
 void chunk_launched(struct long_job *long_job, uint32_t rows) {

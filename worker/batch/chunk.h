@@ -24,7 +24,17 @@ MUST_CHECK enum err chunk_begin(struct job *job, uint64_t now_ns, struct error *
 
 /** Bytes that a visit which runs rounds reads back: flags, then each output that it shows. */
 uint64_t chunk_readback_bytes(const struct job *job);
-uint64_t chunk_shown_at(const struct job *job, size_t index);
+
+/** Of the flags, all that a visit reads. */
+uint64_t chunk_flags_bytes(const struct job *job);
+
+/** What is read back of an output that a visit shows: of an array whole parts of its instances. */
+struct shown_extent {
+    uint64_t at;            /* in the readback */
+    uint64_t offset, bytes; /* in the buffer */
+};
+
+struct shown_extent chunk_shown(const struct job *job, size_t index);
 
 /** How much longer than the time-out of a round the chunk may take. */
 uint64_t chunk_allowance_ns(const struct long_job *long_job);

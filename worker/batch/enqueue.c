@@ -384,26 +384,20 @@ static enum err read_unpacked(struct batch *batch, struct error *err) {
 static enum err read_flags(
     struct batch *batch, const struct long_job *long_job, struct error *err) {
     const struct batch_item *item = &batch->items[0];
-    const struct plan_buffer *place = &item->job->plan->buffers[long_job->until];
     if (!long_job->has_until) return ERR_OK;
-    return copy_back(batch, 0, batch_address(batch, item, long_job->until),
-        extent_buffer_bytes(place, job_slice_count(item->job)), err);
+    return copy_back(
+        batch, 0, batch_address(batch, item, long_job->until), chunk_flags_bytes(item->job), err);
 }
 
-/* What it shows: of an array whole parts of its instances. */
 static enum err read_shown(
     struct batch *batch, const struct long_job *long_job, struct error *err) {
     const struct batch_item *item = &batch->items[0];
-    const struct job *job = item->job;
     enum err code = ERR_OK;
     for (size_t i = 0; i < long_job->shown_count && long_job->is_shown && code == ERR_OK; i++) {
-        const struct job_output *output = &long_job->shown[i];
-        const struct plan_buffer *place = &job->plan->buffers[output->buffer];
-        uint64_t offset = job_is_slice(job) ? 0 : output->offset;
-        uint64_t bytes =
-            job_is_slice(job) ? extent_buffer_bytes(place, job->slice.count) : output->bytes;
-        code = copy_back(batch, chunk_shown_at(job, i),
-            batch_address(batch, item, output->buffer) + offset, bytes, err);
+        struct shown_extent extent = chunk_shown(item->job, i);
+        code = copy_back(batch, extent.at,
+            batch_address(batch, item, long_job->shown[i].buffer) + extent.offset, extent.bytes,
+            err);
     }
     return code;
 }

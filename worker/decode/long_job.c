@@ -69,7 +69,7 @@ static enum err parse_every(struct walk *walk, const struct wire_value *value, v
 
 static enum err parse_shown(struct walk *walk, const struct wire_value *value, void *ret) {
     struct long_job *long_job = ret;
-    uint64_t total = 0, instances = walk->job->instances > 0 ? walk->job->instances : 1, bytes;
+    uint64_t total = 0, instances = job_instances(walk->job), bytes;
     enum err code = read_outputs(walk, value, &long_job->shown, &long_job->shown_count);
     for (size_t i = 0; code == ERR_OK && i < long_job->shown_count; i++)
         if (__builtin_mul_overflow(long_job->shown[i].bytes, instances, &bytes) ||

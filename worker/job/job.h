@@ -242,13 +242,18 @@ static inline uint32_t job_slice_count(const struct job *job) {
     return job_is_slice(job) ? job->slice.count : 1;
 }
 
+/** Of an array; a single job counts as one. */
+static inline uint32_t job_instances(const struct job *job) {
+    return job->instances > 0 ? job->instances : 1;
+}
+
 /* Of all instances: they fit 64 bits, as decoding has found. */
 static inline uint64_t job_buffer_bytes(const struct job *job, const struct job_buffer *buffer) {
     return buffer->is_each ? buffer->bytes * job->instances : buffer->bytes;
 }
 
 static inline uint64_t job_output_bytes(const struct job *job, size_t output) {
-    return job->outputs[output].bytes * (job->instances > 0 ? job->instances : 1);
+    return job->outputs[output].bytes * job_instances(job);
 }
 
 /** Where an output's data is in the result's room. */

@@ -61,7 +61,4 @@ struct long_job {
     struct job_telemetry telemetry; /* of all visits so far */
 };
 
-/** The name of an end in the result of a single job. */
-const char *long_end_name(enum long_end end);
-
 #endif

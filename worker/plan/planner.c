@@ -49,11 +49,6 @@ static bool is_uploaded(const struct job_buffer *buffer) {
     return has_payload(buffer) || (buffer->is_each && !is_resident && buffer->write_count > 0);
 }
 
-/* 1 for a single job. */
-static uint64_t instances_of(const struct job *job) {
-    return job->instances > 0 ? job->instances : 1;
-}
-
 /* True if the buffer is read back whole with its group; false: each of its outputs alone. */
 static bool is_read_whole(const struct job *job, size_t index) {
     const struct job_buffer *buffer = &job->buffers[index];
@@ -361,7 +356,7 @@ static enum err check_array_launches(const struct job *job, const struct plan_li
     for (size_t i = 0; i < plan->launch_count; i++)
         are_shared = are_shared && plan->launches[i].entry->batched != NULL;
     uint64_t launches = plan->kernel_launches;
-    if (job->long_job != NULL) launches *= instances_of(job);
+    if (job->long_job != NULL) launches *= job_instances(job);
     if (job->instances == 0 || are_shared || launches <= limits->launches_max) return ERR_OK;
     return error_set(err, ERR_TOO_LARGE, 0,
         "split the job, raise limits.launches_per_job of the worker, or give the entry `batched`",
@@ -378,7 +373,7 @@ static enum err plan_launches(struct job *job, const struct registry *registry,
         if (code != ERR_OK) return code;
         /* no overflow: <= limits at decoding, and below 2^32 instances */
         uint64_t times = launches[i].iterations;
-        if (job->long_job == NULL) times *= (uint64_t)job->repeat * instances_of(job);
+        if (job->long_job == NULL) times *= (uint64_t)job->repeat * job_instances(job);
         plan->kernel_launches += times;
         plan->param_bytes += times * plan_launch_param_bytes(&launches[i]);
     }

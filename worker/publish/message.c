@@ -287,6 +287,11 @@ static void write_head(struct writer *writer, const struct job *job) {
     write_array(writer, has_outputs ? job->output_count : 0);
 }
 
+static const char *const end_names[] = {[LONG_END_UNTIL] = "until",
+    [LONG_END_REPEAT] = "repeat",
+    [LONG_END_TIME] = "time",
+    [LONG_END_STOP] = "stop"};
+
 /* After which round each instance was done, and why. */
 static void write_rounds(struct writer *writer, const struct job *job) {
     const struct long_job *long_job = job->long_job;
@@ -294,7 +299,7 @@ static void write_rounds(struct writer *writer, const struct job *job) {
     if (count == 0) {
         write_number(writer, "rounds", long_job->rounds_of[0]);
         write_key(writer, "ended");
-        write_text(writer, long_end_name((enum long_end)long_job->ends[0]));
+        write_text(writer, end_names[long_job->ends[0]]);
         return;
     }
     write_key(writer, "rounds");
@@ -494,7 +499,7 @@ size_t message_progress_size(const struct job *job) {
     for (size_t i = 0; i < long_job->shown_count; i++) {
         const struct job_output *output = &long_job->shown[i];
         size += 64 + output->name.size + 9 * (job->buffers[output->buffer].rank + 1) +
-                output->bytes * (job->instances > 0 ? job->instances : 1);
+                output->bytes * job_instances(job);
     }
     return size;
 }
@@ -503,7 +508,7 @@ size_t message_progress_size(const struct job *job) {
 static void write_shown(struct writer *writer, const struct job *job, size_t index) {
     const struct job_output *output = &job->long_job->shown[index];
     const struct shown_output *found = &job->long_job->found[index];
-    uint32_t count = job->instances > 0 ? job->instances : 1;
+    uint32_t count = job_instances(job);
     write_output_head(writer, job, output);
     write_data_head(writer, output->bytes * count);
     for (uint32_t i = 0; i < count; i++)
